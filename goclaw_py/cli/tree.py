@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from goclaw_py.cli.command_text import command_actor
 from goclaw_py.core.actors import acts
-from goclaw_py.operations import approvals, people, runs, settings
+from goclaw_py.operations import approvals, deliveries, people, runs, settings
 
 PLACES: Final = {
     "init": ("system.init:init", "Set up goclaw: ask a few questions, and write the settings."),
@@ -33,8 +33,8 @@ PLACES: Final = {
     "runs": ("goclaw_py.operations.runs.command:app", runs.HELP),
     "approvals": ("goclaw_py.operations.approvals.command:app", approvals.HELP),
     "usage": ("runs.usage:usage", "Show runs, messages, tokens and cost."),
-    "inbox": ("messages.inbox:app", "Manage incoming messages that failed."),
-    "outbox": ("messages.outbox:app", "Manage outgoing messages."),
+    "inbox": ("goclaw_py.operations.deliveries.command.inbox:app", deliveries.INBOX_HELP),
+    "outbox": ("goclaw_py.operations.deliveries.command.outbox:app", deliveries.OUTBOX_HELP),
     "cron": ("cron.commands:app", "Manage scheduled jobs."),
     "heartbeat": ("heartbeat.commands:app", "Manage heartbeats (regular checks of HEARTBEAT.md)."),
     "event": ("heartbeat.commands:event", "Send an event to an agent."),

@@ -124,6 +124,7 @@ class Container:
         self._store = store
         self._clock = clock
         self.node = node
+        self.meter = deps.meter
         self._live = deps.live or node
         self._look_for_subagents_at = clock.now()
         self.audit = StoredAuditLog(store, clock, node, deps.hide)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
 from goclaw_py.core.display_names import KnownNames, display_name, needed_names
 from goclaw_py.core.errors import NotFound, StoreUnavailable
-from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.session_keys import agent_of, is_direct_chat
-from goclaw_py.operations.control import MessageCounts
 from goclaw_py.operations.lookup import only
 from goclaw_py.records import (
     ALL_ENTRIES,
-    ALL_MESSAGES,
     ALL_SESSIONS,
     AuditEntry,
     AuditFilter,
-    DeadLetter,
-    MessageFilter,
-    OutboxRow,
-    OutboxState,
     Session,
     SessionFilter,
     Store,
@@ -83,47 +76,6 @@ class GatewayQueries:
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
         return await self._store.history(key, limit=limit)
-
-    async def outbox(
-        self,
-        *,
-        limit: int = 50,
-        state: OutboxState | None = None,
-        run: RunId | None = None,
-        only: MessageFilter = ALL_MESSAGES,
-        before: int | None = None,
-    ) -> list[OutboxRow]:
-        return await self._store.outbox(limit=limit, state=state, run=run, only=only, before=before)
-
-    async def message_counts(self, only: MessageFilter = ALL_MESSAGES) -> MessageCounts:
-        outgoing, (failed, waiting) = await asyncio.gather(
-            self._store.outbox_counts(only), self._store.dead_letter_counts(only)
-        )
-        return MessageCounts(outgoing, failed, waiting)
-
-    async def outbox_row(self, row_id: int) -> OutboxRow:
-        row = await self._store.outbox_row(row_id)
-        if row is None:
-            raise NotFound(f"there is no message {row_id} in the outbox")
-        return row
-
-    async def dead_letters(
-        self,
-        *,
-        waiting: bool = False,
-        limit: int = 50,
-        only: MessageFilter = ALL_MESSAGES,
-        before: int | None = None,
-    ) -> list[DeadLetter]:
-        return await self._store.dead_letters(
-            ended=not waiting, limit=limit, only=only, before=before
-        )
-
-    async def dead_letter(self, row_id: int) -> DeadLetter:
-        found = await self._store.dead_letter(row_id)
-        if found is None:
-            raise NotFound(f"there is no message {row_id} in the inbox")
-        return found
 
     async def names(self, keys: Collection[str]) -> dict[str, str]:
         targets, jobs = needed_names(keys)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 
 from goclaw_py.core.display_names import KnownNames
@@ -16,6 +16,7 @@ from goclaw_py.gateway.session_messages import Submissions
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.operations.control import NodesView, QueueView, Resized, Submitted
+from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.records import Store
@@ -58,8 +59,8 @@ class GatewayControl(StoreControl):
         self._canceller = container.canceller
         self._remote_canceller = container.remote_canceller
         self._feed = container.feed
-        self._outbox = container.outbox
         self._calls = container.calls
+        self._deliveries = Deliveries(store, clock, container.meter)
         self._node = container.node
         self._submissions = Submissions(store, clock, container)
         self._look = look
@@ -84,9 +85,6 @@ class GatewayControl(StoreControl):
         self._dispatcher.resize_lane(name, concurrency)
         log.info("lane_resized", extra={"lane": name, "from": before, "to": concurrency})
         return Resized(before, self._lane(name))
-
-    async def drop_outbox(self, ids: Collection[int]) -> int:
-        return await self._outbox.drop(ids)
 
     async def queue(self, key: str) -> QueueView:
         found = await self._find(key)

@@ -27,6 +27,7 @@ from goclaw_py.operations.control import (
     SessionFork,
     Submitted,
 )
+from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
@@ -88,6 +89,7 @@ class StoreControl(GatewayQueries):
         self._jobs = jobs or StoredJobs(store, clock, JobCreationRules(DEFAULT_PROFILE))
         self._heartbeats = heartbeats or service_of(store, clock, HeartbeatSetup(), ())
         self._approvals = Approvals(store, clock)
+        self._deliveries = Deliveries(store, clock)
         self._people = People(store, clock)
         self._runs = Runs(store, clock)
         self._calls = NodeRpc(store, clock, lambda: NodeId(""))
@@ -110,6 +112,10 @@ class StoreControl(GatewayQueries):
     @property
     def approvals(self) -> Approvals:
         return self._approvals
+
+    @property
+    def deliveries(self) -> Deliveries:
+        return self._deliveries
 
     @property
     def people(self) -> People:
@@ -188,19 +194,6 @@ class StoreControl(GatewayQueries):
         """Raise ``NoGateway``: there are no events without one."""
         del session, after
         raise NoGateway("no gateway is running here, so there is nothing to follow")
-
-    async def retry_outbox(self, ids: Collection[int]) -> int:
-        return await self._store.retry_outbox(ids, now=self._clock.now())
-
-    async def drop_outbox(self, ids: Collection[int]) -> int:
-        dropped = await self._store.drop_outbox(ids, now=self._clock.now())
-        return dropped.total()
-
-    async def retry_dead_letters(self, ids: Collection[int]) -> int:
-        return await self._store.retry_dead_letters(ids, now=self._clock.now())
-
-    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
-        return await self._store.dismiss_dead_letters(ids)
 
     async def sign_ins(self) -> list[SignIn]:
         return await self._store.sign_ins(now=self._clock.now())

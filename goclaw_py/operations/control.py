@@ -15,6 +15,7 @@ from goclaw_py.core.ids import LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.audit import AuditReader
+from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
@@ -23,13 +24,8 @@ from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.web_access import WebAccessControl
 from goclaw_py.records import (
-    ALL_MESSAGES,
     ALL_SESSIONS,
-    DeadLetter,
-    MessageFilter,
     Node,
-    OutboxRow,
-    OutboxState,
     Session,
     SessionFilter,
     StoredEntry,
@@ -128,21 +124,6 @@ class QueueView:
     """When its group last had a message that was not for the bot."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageCounts:
-    """The numbers of messages.
-
-    Args:
-        outgoing: By state.
-        failed: Incoming messages that failed and were not dismissed.
-        waiting: Incoming messages that have not ended.
-    """
-
-    outgoing: dict[OutboxState, int]
-    failed: int
-    waiting: int
-
-
 class Control(WebAccessControl, AuditReader, Protocol):
     """The operator's view. Every method may raise ``StoreUnavailable``.
 
@@ -173,6 +154,10 @@ class Control(WebAccessControl, AuditReader, Protocol):
     @property
     def runs(self) -> Runs:
         """The runs of agents, in progress and stored."""
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """Outgoing messages, and incoming ones that failed."""
 
     async def status(self) -> GatewayStatus:
         """Return the gateway's state. Raises ``NoGateway``."""
@@ -280,51 +265,6 @@ class Control(WebAccessControl, AuditReader, Protocol):
         with its gateway. Raises ``NoGateway`` if a gateway in another process is or becomes
         unreachable, and ``NotFound`` at the first step.
         """
-
-    async def outbox(
-        self,
-        *,
-        limit: int = 50,
-        state: OutboxState | None = None,
-        run: RunId | None = None,
-        only: MessageFilter = ALL_MESSAGES,
-        before: int | None = None,
-    ) -> list[OutboxRow]:
-        """Return outgoing messages, the newest first."""
-
-    async def message_counts(self, only: MessageFilter = ALL_MESSAGES) -> MessageCounts:
-        """Return how many messages are in each state."""
-
-    async def outbox_row(self, row_id: int) -> OutboxRow:
-        """Return an outgoing message. Raises ``NotFound``."""
-
-    async def retry_outbox(self, ids: Collection[int]) -> int:
-        """Retry dead and dropped messages; return their number (SPEC IO-3)."""
-
-    async def drop_outbox(self, ids: Collection[int]) -> int:
-        """Drop dead and waiting messages; return their number."""
-
-    async def dead_letters(
-        self,
-        *,
-        waiting: bool = False,
-        limit: int = 50,
-        only: MessageFilter = ALL_MESSAGES,
-        before: int | None = None,
-    ) -> list[DeadLetter]:
-        """Return failed incoming messages that were not dismissed, the newest first.
-
-        With ``waiting``, return those that have not ended instead.
-        """
-
-    async def dead_letter(self, row_id: int) -> DeadLetter:
-        """Return an incoming message in any state. Raises ``NotFound``."""
-
-    async def retry_dead_letters(self, ids: Collection[int]) -> int:
-        """Retry messages that ended without an answer; return their number."""
-
-    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
-        """Dismiss messages that ended without an answer; return their number."""
 
     async def nodes(self) -> NodesView:
         """Return the nodes of this database."""

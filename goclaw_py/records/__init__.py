@@ -39,8 +39,10 @@ from goclaw_py.records.filters import (
 )
 from goclaw_py.records.heartbeats import HeartbeatStore
 from goclaw_py.records.inbox import (
+    ALL_DEAD_LETTERS,
     AcceptedMessages,
     DeadLetter,
+    DeadLetterQuery,
     DroppedMessage,
     InboxKind,
     InboxRow,
@@ -77,10 +79,12 @@ from goclaw_py.records.nodes import (
 )
 from goclaw_py.records.outbox import (
     ALL_MESSAGES,
+    ALL_OUTGOING,
     ChatsDue,
     Draft,
     DraftStore,
     MessageFilter,
+    OutboxQuery,
     OutboxRow,
     OutboxState,
     OutboxStore,
@@ -122,8 +126,10 @@ from goclaw_py.scheduler.views import Backlog
 __all__ = [
     "AHEAD_AT_ONCE",
     "ALL_ACTIVITY",
+    "ALL_DEAD_LETTERS",
     "ALL_ENTRIES",
     "ALL_MESSAGES",
+    "ALL_OUTGOING",
     "ALL_RUNS",
     "ALL_SESSIONS",
     "MOST_COUNTED",
@@ -143,6 +149,7 @@ __all__ = [
     "ChatStore",
     "ChatsDue",
     "DeadLetter",
+    "DeadLetterQuery",
     "Draft",
     "DraftStore",
     "DroppedMessage",
@@ -179,6 +186,7 @@ __all__ = [
     "NodeState",
     "NodeStore",
     "Notice",
+    "OutboxQuery",
     "OutboxRow",
     "OutboxState",
     "OutboxStore",

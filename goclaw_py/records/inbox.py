@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage
@@ -142,6 +142,25 @@ class DeadLetter:
     session: SessionKey
     agent: AgentName
     attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterQuery:
+    """Selects unanswered messages of all sessions, without commands, the newest first.
+
+    Args:
+        waiting: Those that have not ended. Otherwise the dead letters: those that failed, timed
+            out, were dropped, rejected, abandoned or lost, and were not dismissed.
+        before: Only those after this one in the list: the id of the row of the last one of a page.
+    """
+
+    waiting: bool = False
+    only: MessageFilter = ALL_MESSAGES
+    limit: int = 50
+    before: int | None = None
+
+
+ALL_DEAD_LETTERS: Final = DeadLetterQuery()
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,20 +309,8 @@ class InboxStore(Protocol):
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
         """Return whether a message is stored."""
 
-    async def dead_letters(
-        self,
-        *,
-        ended: bool,
-        limit: int = 50,
-        only: MessageFilter = ALL_MESSAGES,
-        before: int | None = None,
-    ) -> list[DeadLetter]:
-        """Return unanswered messages of all sessions, without commands, the newest first.
-
-        With ``ended``, the dead letters: messages that failed, timed out, were dropped, rejected,
-        abandoned or lost, and were not dismissed. Otherwise those that have not ended. ``before``
-        is the row at which the previous page ended.
-        """
+    async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:
+        """Return unanswered messages, the newest first."""
 
     async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> tuple[int, int]:
         """Return the number of dead letters, and of messages that have not ended."""

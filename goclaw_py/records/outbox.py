@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
@@ -43,6 +43,25 @@ class MessageFilter:
 
 
 ALL_MESSAGES = MessageFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxQuery:
+    """Selects outgoing messages, the newest first.
+
+    Args:
+        run: Only those that this run has written.
+        before: Only those after this row in the list: the id of the last one of a page.
+    """
+
+    state: OutboxState | None = None
+    run: RunId | None = None
+    only: MessageFilter = ALL_MESSAGES
+    limit: int = 50
+    before: int | None = None
+
+
+ALL_OUTGOING: Final = OutboxQuery()
 
 
 @value(frozen=True, slots=True)
@@ -148,16 +167,8 @@ class OutboxStore(Protocol):
         ``say`` are messages about the failure, for the session of the row.
         """
 
-    async def outbox(
-        self,
-        *,
-        limit: int = 50,
-        state: OutboxState | None = None,
-        run: RunId | None = None,
-        only: MessageFilter = ALL_MESSAGES,
-        before: int | None = None,
-    ) -> list[OutboxRow]:
-        """Return rows, the newest first; ``before`` is the row at which the last page ended."""
+    async def outbox(self, query: OutboxQuery = ALL_OUTGOING) -> list[OutboxRow]:
+        """Return rows, the newest first."""
 
     async def outbox_counts(self, only: MessageFilter = ALL_MESSAGES) -> dict[OutboxState, int]:
         """Return how many rows are in each state."""

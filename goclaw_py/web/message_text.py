@@ -57,7 +57,6 @@ PLAIN: Final[Mapping[str, str]] = {
     "NodeState": "places settings",
     "OutFile": "mime",
     "OutboundMessage": "reply_to draft album",
-    "OutboxRow": "external_id",
     "PeerView": "machine release health receives",
     "Profile": "name zone",
     "Prompt": "model",
@@ -100,7 +99,6 @@ TEXT: Final[Mapping[str, str]] = {
     "LoggedOccurrence": "slug output error delivery definition",
     "OutFile": "path name",
     "OutboundMessage": "text alert",
-    "OutboxRow": "error",
     "Profile": "default_prompt",
     "Program": "argv",
     "Prompt": "text",
@@ -219,10 +217,15 @@ def _refuse_search(arguments: Mapping[str, object]) -> None:
     asked = arguments.get("asked")
     if asked is not None and not _ID.fullmatch(str(asked)):
         raise RoleTooLow(f"without its whole id a job needs the role {Least.TEXT}")
-    texts = [arguments.get("search")]
-    texts += [getattr(one, _SEARCHES.get(type(one), ""), "") for one in arguments.values()]
-    if any(texts):
+    if arguments.get("search") or any(map(_searches, arguments.values())):
         raise RoleTooLow(f"to search in texts and names needs the role {Least.TEXT}")
+
+
+def _searches(query: Any) -> bool:
+    """Return whether a query or filter has a text to search for."""
+    only = getattr(query, "only", None)
+    text = getattr(query, _SEARCHES.get(type(query), "search"), "")
+    return bool(text) or (only is not None and _searches(only))
 
 
 def blank(value: Any, *, is_plain: bool = False) -> Any:

@@ -66,11 +66,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /api/sessions
         GET /api/sessions/{key:path}
         GET /api/sessions/{key:path}/queue
-        GET /api/outbox
-        GET /api/outbox/counts
-        GET /api/outbox/{row_id}
-        GET /api/inbox
-        GET /api/inbox/{row_id}
         GET /api/schedule
         GET /api/jobs
         GET /api/jobs/{job}
@@ -112,8 +107,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /heartbeats/-/view
         GET /live/heartbeat
         GET /heartbeats/{agent}
-        GET /deliveries
-        GET /live/deliveries
         GET /usage
         GET /live/usage
         GET /health
@@ -144,10 +137,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         PUT /api/sessions/{key:path}/title
         DELETE /api/sessions/{key:path}
         POST /api/sessions/{key:path}/fork
-        POST /api/outbox/retry
-        POST /api/outbox/drop
-        POST /api/inbox/retry
-        POST /api/inbox/drop
         PUT /api/lanes/{name:path}
         PUT /api/schedule/{slug}
         PATCH /api/schedule/{slug}
@@ -180,12 +169,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /jobs/{job}/{action}
         POST /heartbeats/{agent}/checklist/{action}
         POST /heartbeats/{agent}/{action}
-        POST /deliveries/all
-        POST /deliveries/selected
-        POST /deliveries/outbox/retry
-        POST /deliveries/outbox/drop
-        POST /deliveries/inbox/retry
-        POST /deliveries/inbox/drop
         GET /chat
         GET /live/chat
         GET /chat/new

@@ -18,7 +18,9 @@ from tests.architecture.sources import ROOT, modules, nouns
 MOST_FILES_OUTSIDE = 8
 READING_POSTS: frozenset[str] = frozenset()
 """Operations that change nothing, although they are no GET: ``noun.operation``."""
-WITHOUT_COMMAND = frozenset({"runs.counts", "runs.density", "runs.between", "runs.get"})
+WITHOUT_COMMAND = frozenset(
+    {"deliveries.counts", "runs.counts", "runs.density", "runs.between", "runs.get"}
+)
 """Operations for programs and pages only: ``noun.operation``."""
 
 each_noun = pytest.mark.parametrize("noun", NOUNS, ids=[noun.name for noun in NOUNS])

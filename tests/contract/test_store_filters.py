@@ -14,8 +14,10 @@ from goclaw_py.records import (
     ALL_MESSAGES,
     ALL_RUNS,
     ALL_SESSIONS,
+    DeadLetterQuery,
     MessageFilter,
     NewInbox,
+    OutboxQuery,
     OutboxState,
     RunFilter,
     SessionFilter,
@@ -70,9 +72,9 @@ async def test_outgoing_messages_are_selected_and_counted(world: World) -> None:
     rows = await world.put(*(replace(say(text), target=target) for target, text in TEXTS))
     await world.a.drop_outbox([rows[0].id], now=T0)
     for only, wanted in SELECTED:
-        found = await world.b.outbox(only=only)
+        found = await world.b.outbox(OutboxQuery(only=only))
         assert letters([row.message.text for row in found]) == wanted, only
-        waiting = await world.b.outbox(state=OutboxState.PENDING, only=only)
+        waiting = await world.b.outbox(OutboxQuery(OutboxState.PENDING, only=only))
         counts = await world.b.outbox_counts(only)
         assert counts.get(OutboxState.PENDING, 0) == len(waiting), only
         assert sum(counts.values()) == len(wanted), only
@@ -87,12 +89,12 @@ async def test_incoming_messages_are_selected_and_counted(world: World) -> None:
     ]
     rows = (await world.a.accept(sent, node=A, now=T0)).rows
     for only, wanted in SELECTED:
-        found = await world.b.dead_letters(ended=False, only=only)
+        found = await world.b.dead_letters(DeadLetterQuery(waiting=True, only=only))
         assert letters([one.row.message.text for one in found]) == wanted, only
         assert await world.b.dead_letter_counts(only) == (0, len(wanted)), only
     await world.a.settle([row.id for row in rows[:3]], Outcome.FAILED, now=T0)
     for only, wanted in SELECTED:
-        found = await world.b.dead_letters(ended=True, only=only)
+        found = await world.b.dead_letters(DeadLetterQuery(only=only))
         ended = wanted.replace("D", "")
         assert letters([one.row.message.text for one in found]) == ended, only
         assert await world.b.dead_letter_counts(only) == (len(ended), "D" in wanted), only

@@ -19,6 +19,7 @@ from goclaw_py.core.run_events import Usage
 from goclaw_py.records import (
     AcceptedMessages,
     NewInbox,
+    OutboxQuery,
     OutboxState,
     RunQuery,
     RunStartResult,
@@ -322,7 +323,7 @@ async def test_a_mark_that_comes_too_late_fails_alone(world: World) -> None:
     )
     assert isinstance(results[0], Fenced)
     assert results[1:] == [True, False]  # whether another one waits in the chat
-    sent = await world.a.outbox(state=OutboxState.SENT)
+    sent = await world.a.outbox(OutboxQuery(state=OutboxState.SENT))
     assert [(row.external_id, row.sent_at) for row in sent] == [("2", at(2)), ("3", at(3))]
 
 

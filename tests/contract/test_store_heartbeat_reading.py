@@ -14,7 +14,7 @@ from goclaw_py.core.ids import AgentName, HeartbeatRunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import HeartbeatRunKind, Outcome, Trigger
 from goclaw_py.core.run_events import Usage
-from goclaw_py.records import InboxKind, OutboxState
+from goclaw_py.records import InboxKind, OutboxQuery, OutboxState
 from goclaw_py.schedule.heartbeat.models import (
     MAX_EVENTS,
     HeartbeatClaim,
@@ -63,7 +63,7 @@ async def dead(world: World, *, now: datetime = T0) -> None:
 
 
 async def given_up(world: World) -> None:
-    rows = await world.a.outbox(limit=1)
+    rows = await world.a.outbox(OutboxQuery(limit=1))
     await world.a.drop_outbox([row.id for row in rows], now=T0)
 
 
@@ -242,7 +242,7 @@ async def test_the_delivery_of_a_heartbeat_run_is_the_worst_of_its_messages(worl
     assert await stands() == ("alerted", "pending", "")
     await dead(world)
     assert await stands() == ("delivery_failed", "dead", "blocked")
-    (row,) = await world.a.outbox(state=OutboxState.DEAD)
+    (row,) = await world.a.outbox(OutboxQuery(OutboxState.DEAD))
     await world.a.drop_outbox([row.id], now=T0)
     assert await stands() == ("delivery_failed", "dead", "blocked")
     await world.a.retry_outbox([row.id], now=T0)

@@ -10,7 +10,16 @@ import pytest
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import Attachment, FileKind, InboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.records import DeadLetter, InboxKind, InboxRow, NewInbox, Notice, RunEnd, Unanswered
+from goclaw_py.records import (
+    DeadLetter,
+    DeadLetterQuery,
+    InboxKind,
+    InboxRow,
+    NewInbox,
+    Notice,
+    RunEnd,
+    Unanswered,
+)
 from tests.support.stores import (
     AGENT,
     ANN,
@@ -212,7 +221,7 @@ async def test_letters_are_messages_that_could_not_be_worked_on(world: World) ->
     await arrive(world, inbox("c", kind=InboxKind.COMMAND, outcome=Outcome.FAILED))
     wanted = [outcome for outcome in outcomes[::-1] if outcome in SHOWN]
     for limit in (2, 99):
-        found = await world.b.dead_letters(ended=True, limit=limit)
+        found = await world.b.dead_letters(DeadLetterQuery(limit=limit))
         assert [letter.row.outcome for letter in found] == wanted[:limit]
 
 
@@ -224,7 +233,7 @@ async def test_a_letter_tells_all_about_its_message(world: World) -> None:
         row.id, row.message, RunId("r"), T0, at(8), Outcome.TIMED_OUT, Reason.RUN_TIMEOUT
     )
     letter = DeadLetter(ended, key_of(BOB), AGENT, 1)
-    assert await world.b.dead_letters(ended=True) == [letter]
+    assert await world.b.dead_letters() == [letter]
     assert await world.b.dead_letter(row.id) == letter
     assert await world.b.dead_letter(999) is None
 
@@ -234,30 +243,30 @@ async def test_messages_that_are_not_done_are_listed_of_all_sessions(world: Worl
     await arrive(world, inbox("c", kind=InboxKind.COMMAND))
     await world.a.begin_run(new_run("r", first), node=A)
     await world.a.settle([third.id], Outcome.DROPPED, now=T0)
-    assert await world.b.dead_letters(ended=False) == [
+    assert await world.b.dead_letters(DeadLetterQuery(waiting=True)) == [
         DeadLetter(Unanswered(second.id, second.message, None, T0), key_of(BOB), AGENT, 0),
         DeadLetter(Unanswered(first.id, first.message, RunId("r"), T0), key_of(ANN), AGENT, 1),
     ]
-    assert len(await world.b.dead_letters(ended=False, limit=1)) == 1
+    assert len(await world.b.dead_letters(DeadLetterQuery(waiting=True, limit=1))) == 1
 
 
 async def test_a_letter_can_be_tried_again_with_all_attempts_before_it(world: World) -> None:
     """It is worked on as any other."""
     first, second = await world.accept(ANN, ANN)
     await world.crash("r1", first, max_attempts=1)
-    (lost,) = await world.a.dead_letters(ended=True)
+    (lost,) = await world.a.dead_letters()
     assert (lost.row.outcome, lost.attempts) == (Outcome.LOST, 1)
     heard = listen(world.b)
     assert await world.a.retry_dead_letters([first.id, first.id, second.id, 999], now=at(20)) == 1
     await until(heard.expect(Notice.INBOX))
-    assert await world.a.dead_letters(ended=True) == []
+    assert await world.a.dead_letters() == []
     assert await world.a.renew(A, until=at(30))
     assert await todo(world, now=at(20)) == [replace(first, last_run=RunId("r1")), second]
     waiting = await world.a.unanswered(key_of(ANN), ended=False)
     assert [row.id for row in waiting] == [first.id, second.id]
     assert await world.a.retry_dead_letters([first.id], now=at(21)) == 0
     await world.crash("r2", first, max_attempts=2)
-    assert await world.a.dead_letters(ended=True) == []
+    assert await world.a.dead_letters() == []
     await ran(world, new_run("r3", first))
     letter = await letter_of(world.a, first.id)
     assert (letter.row.outcome, letter.row.run_id) == (Outcome.COMPLETED, "r3")
@@ -284,7 +293,7 @@ async def test_what_was_answered_and_what_is_a_command_is_not_tried_again(world:
     await ran(world, new_run("r", row))
     (command,) = await arrive(world, inbox("c", kind=InboxKind.COMMAND, outcome=Outcome.FAILED))
     await world.a.settle([stopped.id], Outcome.CANCELLED, now=T0, reason=Reason.STOPPED)
-    assert await world.a.dead_letters(ended=True) == []
+    assert await world.a.dead_letters() == []
     heard = listen(world.a)
     assert await world.a.retry_dead_letters([row.id, command.id], now=at(1)) == 0
     assert await world.a.dismiss_dead_letters([row.id, command.id]) == 0
@@ -299,11 +308,11 @@ async def test_a_dismissed_letter_is_listed_no_more_until_it_fails_again(world: 
     await world.a.settle([first.id, second.id], Outcome.FAILED, now=T0)
     assert await world.a.dismiss_dead_letters([first.id, first.id, third.id, 999]) == 1
     assert await world.a.dismiss_dead_letters([first.id]) == 0
-    assert [letter.row.id for letter in await world.b.dead_letters(ended=True)] == [second.id]
+    assert [letter.row.id for letter in await world.b.dead_letters()] == [second.id]
     assert len(await world.a.unanswered(key_of(ANN), ended=True)) == 1
     assert await world.a.retry_dead_letters([first.id], now=at(1)) == 1
     await world.a.settle([first.id], Outcome.FAILED, now=at(2))
-    listed = {letter.row.id for letter in await world.a.dead_letters(ended=True)}
+    listed = {letter.row.id for letter in await world.a.dead_letters()}
     assert listed == {first.id, second.id}
 
 

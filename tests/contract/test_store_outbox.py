@@ -11,7 +11,7 @@ import pytest
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import NodeId, OccurrenceId, RunId
 from goclaw_py.core.messages import FileKind, OutboundMessage, OutFile, Target, person_at
-from goclaw_py.records import InboxRow, Notice, OutboxRow, OutboxState, Place
+from goclaw_py.records import InboxRow, Notice, OutboxQuery, OutboxRow, OutboxState, Place
 from tests.support.stores import (
     ANN,
     BOB,
@@ -185,7 +185,7 @@ async def test_a_dead_message_can_be_tried_again_ahead_of_younger_ones(world: Wo
     row = await world.claimed()
     await world.a.mark_failed(row, "x", retry_at=T0, maybe_sent=False)
     await world.a.mark_dead(await world.claimed(), "bot was blocked", now=T0)
-    (dead,) = await world.a.outbox(state=OutboxState.DEAD)
+    (dead,) = await world.a.outbox(OutboxQuery(OutboxState.DEAD))
     assert (dead.error, dead.sent_at, dead.attempts) == ("bot was blocked", None, 2)
     heard, last = listen(world.b), (await world.a.outbox())[0]
     assert await world.b.retry_outbox([row.id, row.id, last.id, 999], now=at(7)) == 1
@@ -204,7 +204,7 @@ async def test_a_mark_can_be_repeated_but_not_contradicted(world: World) -> None
     old, other = await world.claimed(), await world.claimed(target=BOB)
     for _ in range(2):
         await world.a.mark_failed(old, "x", retry_at=T0, maybe_sent=False)
-    assert (await world.a.outbox(state=OutboxState.PENDING))[0].attempts == 1
+    assert (await world.a.outbox(OutboxQuery(OutboxState.PENDING)))[0].attempts == 1
     for _ in range(2):
         await world.a.mark_sent(other, "m", now=T0)
     row = await world.claimed()
@@ -230,10 +230,13 @@ async def test_rows_are_listed_newest_first_and_by_state(world: World) -> None:
     dropped = next(row for row in await world.a.outbox() if row.message.text == "dropped")
     await world.a.drop_outbox([dropped.id], now=T0)
     await world.claimed()
-    assert [r.message.text for r in await world.a.outbox(limit=2)] == ["pending", "sending"]
+    assert [r.message.text for r in await world.a.outbox(OutboxQuery(limit=2))] == [
+        "pending",
+        "sending",
+    ]
     for state in OutboxState:
-        assert [r.message.text for r in await world.a.outbox(state=state)] == [state.value]
-        assert await world.a.outbox(state=state, limit=0) == []
+        assert [r.message.text for r in await world.a.outbox(OutboxQuery(state))] == [state.value]
+        assert await world.a.outbox(OutboxQuery(state, limit=0)) == []
 
 
 async def test_the_next_due_time_is_that_of_the_first_head_that_waits(world: World) -> None:
@@ -262,7 +265,7 @@ async def test_rows_that_are_dead_or_wait_can_be_dropped(world: World) -> None:
     assert await world.b.drop_outbox(ids, now=at(6)) == {}
     states = [row.state for row in (await world.a.outbox())[::-1]]
     assert states == [OutboxState.DROPPED, OutboxState.SENDING, OutboxState.DROPPED]
-    assert (await world.a.outbox(state=OutboxState.DROPPED))[-1].error == "blocked"
+    assert (await world.a.outbox(OutboxQuery(OutboxState.DROPPED)))[-1].error == "blocked"
     backlog = await world.a.backlog()
     assert (backlog.outbox, backlog.dead) == (1, 0)
 
@@ -345,7 +348,7 @@ async def test_of_what_waits_only_what_answers_one_sender_can_be_given_up(world:
         await answered(world, f"r{sender}", sender * 2, *accepted.rows)
     for sender, dropped in (("9", 0), ("8", 2), ("8", 0)):
         assert await cut(world, everything=True, sender=person_at(ANN, sender)) == dropped
-    pending = [row.message.text for row in await world.b.outbox(state=OutboxState.PENDING)]
+    pending = [row.message.text for row in await world.b.outbox(OutboxQuery(OutboxState.PENDING))]
     assert pending == ["7", "7"]
 
 

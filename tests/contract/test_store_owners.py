@@ -218,9 +218,9 @@ async def test_what_was_dropped_waits_until_its_sender_is_told(world: World) -> 
     await world.a.begin_run(dropping(new_run("r", second), first), node=A)
     waits, _ = await world.a.unanswered(key_of(ANN), ended=False)
     assert (waits.id, waits.outcome, waits.reason) == (first.id, None, None)
-    assert await world.a.dead_letters(ended=True) == []
+    assert await world.a.dead_letters() == []
     await world.a.settle([first.id], Outcome.DROPPED, now=T5, reason=Reason.QUEUE_DROPPED)
-    (letter,) = await world.a.dead_letters(ended=True)
+    (letter,) = await world.a.dead_letters()
     assert letter.row.outcome is Outcome.DROPPED
     await world.a.retry_dead_letters([first.id], now=T5)
     again, _ = await todo(world, now=T5)

@@ -18,7 +18,9 @@ from goclaw_py.core.run_events import Usage
 from goclaw_py.records import (
     NEWEST_RUNS,
     ActivityQuery,
+    DeadLetterQuery,
     NewInbox,
+    OutboxQuery,
     OutboxState,
     RunFilter,
     RunQuery,
@@ -314,7 +316,7 @@ async def test_messages_that_go_out_are_read_in_pages_whole_and_in_part(world: W
     ):
 
         async def read(before: int | None, state=state, run=run):  # type: ignore[no-untyped-def]
-            return await world.b.outbox(limit=2, state=state, run=run, before=before)
+            return await world.b.outbox(OutboxQuery(limit=2, state=state, run=run, before=before))
 
         found = await paged_by_id(read, lambda row: row.id)
         assert "".join(row.message.text for row in found) == wanted, (state, run)
@@ -326,8 +328,10 @@ async def test_messages_that_came_in_are_read_in_pages(world: World, ended: bool
     if ended:
         await world.a.settle([row.id for row in rows], Outcome.FAILED, now=T0)
     found = await paged_by_id(
-        lambda before: world.b.dead_letters(ended=ended, limit=2, before=before),
+        lambda before: world.b.dead_letters(
+            DeadLetterQuery(waiting=not ended, limit=2, before=before)
+        ),
         lambda letter: letter.row.id,
     )
     assert [letter.row.id for letter in found] == sorted((row.id for row in rows), reverse=True)
-    assert await world.b.dead_letters(ended=not ended) == []
+    assert await world.b.dead_letters(DeadLetterQuery(waiting=ended)) == []

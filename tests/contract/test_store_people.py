@@ -14,6 +14,7 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import (
     Incident,
     Notice,
+    OutboxQuery,
     OutboxState,
     PairingRequest,
     Person,
@@ -238,7 +239,7 @@ async def test_owners_who_were_asked_see_what_was_decided(world: World) -> None:
     assert (closed.message.draft, closed.message.buttons) == ("m2", ())
     assert closed.message.text.endswith("Approved as guest by Ann.")
     assert welcome.message.text == access_texts.WELCOME
-    (dropped,) = await world.a.outbox(state=OutboxState.DROPPED)
+    (dropped,) = await world.a.outbox(OutboxQuery(state=OutboxState.DROPPED))
     assert (dropped.message.target, dropped.error) == (BOB, "decided")
 
 

@@ -15,6 +15,7 @@ from goclaw_py.core.run_events import ToolEnded, ToolStarted
 from goclaw_py.records import (
     InboxKind,
     InboxRow,
+    OutboxQuery,
     OutboxRow,
     OutboxState,
     RetentionReport,
@@ -125,7 +126,7 @@ async def test_a_message_is_kept_for_a_week_and_for_a_month_if_an_operator_shoul
         left = {outcome for outcome, row in rows.items() if await world.b.dead_letter(row.id)}
         assert left == (LETTERS if days == 7 and not dismissed else set())
     assert await world.b.unanswered(key_of(ANN), ended=True) == []
-    assert await world.b.dead_letters(ended=True) == []
+    assert await world.b.dead_letters() == []
 
 
 async def test_a_message_that_waits_is_kept_however_old_it_is(world: World) -> None:
@@ -249,7 +250,7 @@ async def answered(world: World, target: Target, texts: Sequence[str], at: datet
 
 
 async def waiting_in(world: World, target: Target) -> list[str]:
-    rows = await world.b.outbox(limit=1000, state=OutboxState.PENDING)
+    rows = await world.b.outbox(OutboxQuery(OutboxState.PENDING, limit=1000))
     return [row.message.text for row in reversed(rows) if row.message.target == target]
 
 
@@ -265,7 +266,7 @@ async def test_an_answer_that_no_terminal_fetches_waits_for_a_day(
     assert await world.a.end_unread(now=T0 + DAY + TICK) == 1
     assert await waiting_in(world, target) == ["young"]
     assert await waiting_in(world, BOB) == ["of telegram"]
-    (ended,) = await world.b.outbox(state=OutboxState.SENT)
+    (ended,) = await world.b.outbox(OutboxQuery(OutboxState.SENT))
     assert (ended.message.text, ended.sent_at) == ("old", T0 + DAY + TICK)
     row = await world.claimed(target=target, now=T0 + 2 * DAY)
     assert row.message.text == "young"

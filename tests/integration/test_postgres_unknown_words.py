@@ -48,7 +48,7 @@ async def test_a_message_with_an_unknown_reason_is_listed(
     row = await received(store)
     await store.settle([row.id], Outcome.DROPPED, now=T0)
     await run_sql(postgres_database.address, "update inbox set reason = 'full_moon'")
-    (letter,) = await store.dead_letters(ended=True)
+    (letter,) = await store.dead_letters()
     assert letter.row.reason == "full_moon"
 
 

@@ -18,6 +18,7 @@ from goclaw_py.records import (
     InboxKind,
     InboxRow,
     NewRun,
+    OutboxQuery,
     RunEnd,
     RunQuery,
     Stops,
@@ -270,7 +271,7 @@ class Chats(Player):
     async def left(self) -> dict[str, list[object]]:
         """All that is stored, without the ids that each database gives."""
         store = self.world.a
-        outbox = await store.outbox(limit=1000)
+        outbox = await store.outbox(OutboxQuery(limit=1000))
         letters = [await store.dead_letter(row.id) for row in self.rows.values()]
         sessions = await store.sessions(limit=1000)
         histories = {session.key: await store.history(session.key) for session in sessions}

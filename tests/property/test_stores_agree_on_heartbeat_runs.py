@@ -12,7 +12,7 @@ from goclaw_py.core.ids import AgentName, HeartbeatRunId, RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import HeartbeatRunKind, Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
-from goclaw_py.records import InboxKind, NewInbox, RunQuery
+from goclaw_py.records import InboxKind, NewInbox, OutboxQuery, RunQuery
 from goclaw_py.schedule.heartbeat.models import (
     HeartbeatClaim,
     HeartbeatConfig,
@@ -208,7 +208,7 @@ class Heartbeats(Player):
                 await self.store.mark_dead(row, f"blocked {row.id}", now=self.now)
 
     async def drop(self) -> object:
-        rows = [row.id for row in await self.store.outbox(limit=4)]
+        rows = [row.id for row in await self.store.outbox(OutboxQuery(limit=4))]
         if self.chance.random() < 0.5:
             return await self.store.drop_outbox(rows[:1], now=self.now)
         return await self.store.retry_outbox(rows[1:2], now=self.now)
@@ -249,7 +249,7 @@ class Heartbeats(Player):
             "runs": await store.runs(RunQuery(limit=1000)),
             "outbox": [
                 (row.id, row.message, row.created_at, row.state, row.sent_at)
-                for row in await store.outbox(limit=999)
+                for row in await store.outbox(OutboxQuery(limit=999))
             ],
         }
 

@@ -18,7 +18,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.targets import Maker
-from goclaw_py.records import ApprovalQuery, JobQuery, NewApproval, RunQuery
+from goclaw_py.records import ApprovalQuery, JobQuery, NewApproval, OutboxQuery, RunQuery
 from goclaw_py.schedule.jobs.execution_models import (
     JobUpdate,
     OccurrenceClaim,
@@ -282,7 +282,10 @@ class Jobs(Player):
             "approvals": await store.approvals(ApprovalQuery(waiting=False, limit=1000)),
             # What ends at once may be said in any order.
             "outbox": sorted(
-                ((row.message, row.created_at, row.state) for row in await store.outbox(limit=999)),
+                (
+                    (row.message, row.created_at, row.state)
+                    for row in await store.outbox(OutboxQuery(limit=999))
+                ),
                 key=repr,
             ),
         }

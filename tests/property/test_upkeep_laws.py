@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import OutboxState, RunQuery
+from goclaw_py.records import DeadLetterQuery, OutboxQuery, OutboxState, RunQuery
 from tests.property.test_stores_agree import Chats
 from tests.support.stores import PLACES, A, InMemory, World, at, end, world_on
 
@@ -37,11 +37,11 @@ async def open_things(player: Chats) -> dict[str, object]:
     """All that has not ended, and the conversations of chats."""
     store = player.world.a
     chats = [one for one in await store.sessions(limit=1000) if ":subagent:" not in one.key]
-    outbox = await store.outbox(limit=1000)
+    outbox = await store.outbox(OutboxQuery(limit=1000))
     unsent = (OutboxState.PENDING, OutboxState.SENDING)
     return {
         "runs": await store.runs(RunQuery(limit=1000, active=True)),
-        "inbox": await store.dead_letters(ended=False, limit=1000),
+        "inbox": await store.dead_letters(DeadLetterQuery(waiting=True, limit=1000)),
         "outbox": [row for row in outbox if row.state in unsent],
         "drafts": await store.drafts(),
         "chats": chats,

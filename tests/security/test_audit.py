@@ -230,7 +230,8 @@ async def test_reading_leaves_no_row_and_costs_no_statement() -> None:
     control = audited(store)
     await asyncio.gather(
         control.sessions(), control.runs.list(), control.people.list(), control.people.chats(),
-        control.nodes(), control.approvals.list(), control.outbox(), control.audit_entries(),
+        control.nodes(), control.approvals.list(), control.deliveries.outbox(),
+        control.audit_entries(),
     )  # fmt: skip
     assert await store.audit_entries() == []
 

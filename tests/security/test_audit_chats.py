@@ -420,7 +420,7 @@ async def test_lists_of_messages_do_not_tell_who_has_typed_them() -> None:
         await desk.type(sender(desk, "ben"), "/queue steer")
         (stored,) = desk.gateway.database.pending.values()
         assert stored.message.by == BEN
-        one = await desk.gateway.control.dead_letter(stored.id)
+        one = await desk.gateway.control.deliveries.dead_letter(stored.id)
         heal()
     assert one.row.message.by is None
 

@@ -24,6 +24,7 @@ from goclaw_py.operations.control import Control
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.nouns import NOUNS
+from goclaw_py.records import DeadLetterQuery, JobQuery, MessageFilter, OutboxQuery
 from goclaw_py.web.message_text import (
     HIDDEN,
     PLAIN,
@@ -34,6 +35,7 @@ from goclaw_py.web.message_text import (
     hints_of,
     may_be_text,
 )
+from goclaw_py.web.roles import RoleTooLow
 
 SERVICES = (Control, JobService, HeartbeatService, *(one.service for one in NOUNS))
 TEXT_RESULTS = {"names", "rename", "no_route", "choose_zone"}
@@ -152,6 +154,30 @@ class Service:
 
     async def say(self) -> str:
         return "secret"
+
+    async def find(self, query: object) -> str:
+        del query
+        return "secret"
+
+
+@dataclass(frozen=True)
+class Search:
+    """A query with a text of its own."""
+
+    search: str
+
+
+@pytest.mark.parametrize("query", [
+    MessageFilter(text="sec"), OutboxQuery(only=MessageFilter(text="sec")),
+    DeadLetterQuery(only=MessageFilter(text="sec")), JobQuery(name="sec"), Search("sec"),
+])  # fmt: skip
+async def test_a_search_in_texts_is_refused_wherever_its_words_stand(query: object) -> None:
+    service = WithoutText(Service())
+    assert await service.find(query) == "secret"
+    with acts(BLIND):
+        assert await service.find(OutboxQuery(limit=1)) == HIDDEN
+        with pytest.raises(RoleTooLow, match="to search in texts and names"):
+            service.find(query)
 
 
 async def test_only_who_may_reads() -> None:

@@ -26,7 +26,7 @@ from goclaw_py.core.ids import MAIN_AGENT, SessionKey
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.service import GatewayControl
-from goclaw_py.records import RunQuery, Token
+from goclaw_py.records import OutboxQuery, RunQuery, Token
 from goclaw_py.records.tokens import PREFIX
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.testing.agents import Do, Fail, Say, ScriptedAgent, Step
@@ -189,7 +189,8 @@ async def _find_ids(reader: Reader, control: GatewayControl) -> None:
         "key": [one.key for one in await control.sessions(limit=20)],
         "prefix": [run.id for run in runs],
         "run": [run.id for run in runs],
-        "row_id": [str(row.id) for row in await control.outbox(limit=10)] + ["1", "2", "3"],
+        "row_id": [str(row.id) for row in await control.deliveries.outbox(OutboxQuery(limit=10))]
+        + ["1", "2", "3"],
         "job": [job.id for job in page.jobs] + [job.spec.slug for job in page.jobs],
         "slug": [job.spec.slug for job in page.jobs],
         "occurrence": [one.id for one in logged],

@@ -30,7 +30,7 @@ from tests.security.following import HOME, Follower, scope_with
 from tests.support.apps import lend_api
 from tests.support.memory_store import MemoryStore
 from tests.support.memory_store.tables import MemoryDatabase
-from tests.unit.gateway.test_control_post import StoppedClock
+from tests.support.work import SetClock
 from tests.unit.web.fakes import NOW, FakeControl
 from tests.unit.web.pages.conftest import FORM, HTML, ORIGIN
 
@@ -64,7 +64,7 @@ class Node:
         self._cluster = cluster
         self.store = CountingStore(cluster.database)
         control: Any = FakeControl()
-        stored = StoreControl(self.store, StoppedClock(NOW))
+        stored = StoreControl(self.store, SetClock(NOW))
         for name in ("sign_ins", "end_sign_in", "end_sign_ins"):
             setattr(control, name, getattr(stored, name))
         api = lend_api(control)

@@ -10,7 +10,7 @@ from typing import Self
 from goclaw_py.chat.outbound.rate_limit import UNPACED, RateLimit
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import OutboxRow
+from goclaw_py.records import OutboxQuery, OutboxRow
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
@@ -84,7 +84,7 @@ def drafting(process: GatewayProcess) -> DraftingChannel:
 
 async def outbox(process: GatewayProcess) -> list[OutboxRow]:
     """All rows, the oldest first."""
-    return (await process.store.outbox(limit=1000))[::-1]
+    return (await process.store.outbox(OutboxQuery(limit=1000)))[::-1]
 
 
 @asynccontextmanager

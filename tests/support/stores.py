@@ -26,6 +26,7 @@ from goclaw_py.records import (
     NewRun,
     Node,
     Notice,
+    OutboxQuery,
     OutboxRow,
     PairingRequest,
     RunEnd,
@@ -205,7 +206,7 @@ class World(JobWorld):
     async def put(self, *messages: OutboundMessage, now: datetime = T0) -> list[OutboxRow]:
         """Messages in the outbox; returns all its rows, the oldest first."""
         await self.a.settle((), Outcome.COMPLETED, now=now, say=messages)
-        return (await self.a.outbox(limit=1000))[::-1]
+        return (await self.a.outbox(OutboxQuery(limit=1000)))[::-1]
 
     async def claimed(self, *, target: Target = ANN, now: datetime = T0) -> OutboxRow:
         row = await self.a.claim_next(target, node=A, now=now)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -143,16 +143,6 @@ class OutboxSender:
             # A chat that is due but cannot be claimed would spin.
             if not self._senders and not any(task.result() for task in sent):
                 return
-
-    async def drop(self, ids: Collection[int]) -> int:
-        """Drop dead and waiting messages; return their number.
-
-        Raises ``StoreUnavailable``.
-        """
-        dropped = await self._store.drop_outbox(ids, now=self._clock.now())
-        for channel in dropped.elements():
-            self._meter.delivered(channel, Delivery.DROPPED)
-        return dropped.total()
 
     @property
     def sending(self) -> int:

@@ -15,7 +15,7 @@ from goclaw_py.core.errors import NotFound, StoreUnavailable
 from goclaw_py.core.ids import AgentName
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.terminals import ChatEvent, TerminalMessage, Terminals
-from goclaw_py.records import OutboxState, Session
+from goclaw_py.records import OutboxQuery, OutboxState, Session
 
 LEAVE_WITHIN_S: Final = 2.0
 """A second Ctrl-C within this time quits."""
@@ -187,7 +187,7 @@ async def settled(control: Control, chat: str) -> bool:
     if any(run.session.endswith(ending) for run in status.runs):
         return False
     for state in _UNSENT:
-        for row in await control.outbox(limit=SEEN_ROWS, state=state):
+        for row in await control.deliveries.outbox(OutboxQuery(limit=SEEN_ROWS, state=state)):
             if (row.message.target.channel, row.message.target.chat) == ("console", chat):
                 return False
     return True

@@ -18,6 +18,7 @@ from goclaw_py.core.errors import BadUsageQuery, GoclawError, NoGateway, StoreUn
 from goclaw_py.core.ids import AgentName
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import Control, Submitted
+from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.settings.operations import SettingsService
@@ -106,6 +107,11 @@ class RemoteControl(Remote):
         return remote(Approvals, self.send)
 
     @cached_property
+    def deliveries(self) -> Deliveries:
+        """Return the operations on messages."""
+        return remote(Deliveries, self.send)
+
+    @cached_property
     def people(self) -> People:
         """Return the operations on people."""
         return remote(People, self.send)
@@ -128,15 +134,6 @@ class RemoteControl(Remote):
     delete = call(Control.delete, "DELETE /api/sessions/{key}")
     fork = call(Control.fork, "POST /api/sessions/{key}/fork")
     why = call(Control.why, "GET /api/why")
-    outbox = call(Control.outbox, "GET /api/outbox")
-    message_counts = call(Control.message_counts, "GET /api/outbox/counts")
-    outbox_row = call(Control.outbox_row, "GET /api/outbox/{row_id}")
-    retry_outbox = call(Control.retry_outbox, "POST /api/outbox/retry", key="retried")
-    drop_outbox = call(Control.drop_outbox, "POST /api/outbox/drop", key="dropped")
-    dead_letters = call(Control.dead_letters, "GET /api/inbox")
-    dead_letter = call(Control.dead_letter, "GET /api/inbox/{row_id}")
-    retry_dead_letters = call(Control.retry_dead_letters, "POST /api/inbox/retry", key="retried")
-    dismiss_dead_letters = call(Control.dismiss_dead_letters, "POST /api/inbox/drop", key="dropped")
     sign_ins = call(Control.sign_ins, "GET /api/web/sign-ins")
     end_sign_in = call(Control.end_sign_in, "DELETE /api/web/sign-ins/{sign_in}")
     end_sign_ins = call(Control.end_sign_ins, "DELETE /api/web/sign-ins", key="ended")

@@ -23,7 +23,7 @@ from goclaw_py.config import Settings
 from goclaw_py.core.errors import ChannelError, GoclawError, MigrationError, NoDatabase, StoreError
 from goclaw_py.core.targets import Maker
 from goclaw_py.operations.jobs import Requester
-from goclaw_py.records import JobQuery, OutboxState
+from goclaw_py.records import DeadLetterQuery, JobQuery, OutboxQuery, OutboxState
 from goclaw_py.scheduler.views import GatewayStatus
 from goclaw_py.web.sockets import is_answered, socket_path
 
@@ -186,6 +186,6 @@ async def _looked_at(control: Control) -> DatabaseFacts:
         chats=await control.people.chats(),
         people=await control.people.list(),
         asking=await control.people.requests(),
-        dead=len(await control.outbox(limit=_MOST, state=OutboxState.DEAD)),
-        unanswered=len(await control.dead_letters(limit=_MOST)),
+        dead=len(await control.deliveries.outbox(OutboxQuery(OutboxState.DEAD, limit=_MOST))),
+        unanswered=len(await control.deliveries.dead_letters(DeadLetterQuery(limit=_MOST))),
     )

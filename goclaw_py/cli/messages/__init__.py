@@ -1,1 +1,1 @@
-"""The ``inbox``, ``outbox`` and ``queue`` commands: waiting and failed messages."""
+"""The ``queue`` command, and how commands show messages."""

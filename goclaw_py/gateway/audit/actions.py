@@ -240,7 +240,7 @@ _READS: Final[Mapping[str, frozenset[str]]] = {
         "control": """
             jobs heartbeats status lanes queue sessions session history
             why usage run_times follow
-            outbox message_counts outbox_row dead_letters dead_letter nodes names sign_ins
+            nodes names sign_ins
             tokens audit_entries
         """,
         "jobs": """

@@ -14,7 +14,7 @@ from goclaw_py.operations.explanation import (
     Subject,
     SubjectKind,
 )
-from goclaw_py.records import OutboxState
+from goclaw_py.records import DeadLetterQuery, OutboxQuery, OutboxState
 from goclaw_py.scheduler.views import ChannelState, ChannelView, GatewayStatus
 
 GATEWAY: Final = Subject(SubjectKind.GATEWAY, "gateway", "the gateway")
@@ -46,8 +46,10 @@ async def explain(src: Sources) -> Explanation:
 
 async def _none(src: Sources) -> Explanation:
     """Explain that no gateway is running, and what waits for one."""
-    waiting = len(await src.control.dead_letters(waiting=True, limit=_MANY))
-    unsent = len(await src.control.outbox(limit=_MANY, state=OutboxState.PENDING))
+    unanswered = DeadLetterQuery(waiting=True, limit=_MANY)
+    waiting = len(await src.control.deliveries.dead_letters(unanswered))
+    pending = OutboxQuery(OutboxState.PENDING, limit=_MANY)
+    unsent = len(await src.control.deliveries.outbox(pending))
     steps = (
         ExplanationStep(None, "inbox", f"{count(waiting, 'message')} waiting for an answer"),
         ExplanationStep(None, "outbox", f"{count(unsent, 'message')} waiting to be sent"),

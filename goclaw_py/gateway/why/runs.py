@@ -14,9 +14,10 @@ from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.session_keys import job_of
 from goclaw_py.core.text import count
-from goclaw_py.gateway.why import deliveries, outcomes
+from goclaw_py.gateway.why import outcomes
 from goclaw_py.gateway.why.sources import Sources, Verdict, between, conclude, quoted, span, who
 from goclaw_py.operations.approvals import why as approvals
+from goclaw_py.operations.deliveries import why as deliveries
 from goclaw_py.operations.explanation import (
     Cure,
     Explanation,

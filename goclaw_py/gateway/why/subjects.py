@@ -18,7 +18,6 @@ from goclaw_py.core.targets import parse_target, target_text
 from goclaw_py.gateway.queries import SEARCHED
 from goclaw_py.gateway.why import (
     chats,
-    deliveries,
     gateway,
     heartbeats,
     jobs,
@@ -28,6 +27,7 @@ from goclaw_py.gateway.why import (
     waits,
 )
 from goclaw_py.gateway.why.sources import Sources
+from goclaw_py.operations.deliveries import why as deliveries
 from goclaw_py.operations.explanation import Explanation, Subject, SubjectKind
 from goclaw_py.records import JobQuery
 from goclaw_py.schedule.jobs.models import SLUG, Job

@@ -15,6 +15,7 @@ from goclaw_py.operations.lookup import only as only_one
 from goclaw_py.records import (
     ALL_RUNS,
     NEWEST_RUNS,
+    OutboxQuery,
     OutboxRow,
     RunDensity,
     RunFilter,
@@ -121,7 +122,7 @@ class Runs:
         """Return that run with its history entries, messages and steps. Raises ``NotFound``."""
         run = await self.get(prefix)
         entries = await self._store.run_history(run.id)
-        said = await self._store.outbox(limit=_MESSAGES_SHOWN, run=run.id)
+        said = await self._store.outbox(OutboxQuery(limit=_MESSAGES_SHOWN, run=run.id))
         steps = await self._store.run_steps(run.id)
         views = tuple(step_view(one.number, one.step) for one in steps)
         return RunRecord(run, tuple(entries), tuple(reversed(said)), views)

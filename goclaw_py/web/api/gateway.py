@@ -14,7 +14,7 @@ from goclaw_py.core.ids import LaneName
 from goclaw_py.core.messages import Target
 from goclaw_py.operations.control import Control, NodesView, Resized
 from goclaw_py.operations.explanation import Explanation
-from goclaw_py.records import Node, OutboxState
+from goclaw_py.records import Node, OutboxQuery, OutboxState
 from goclaw_py.runs.usage_report import (
     MAX_DAYS,
     DayTimes,
@@ -186,7 +186,7 @@ async def channel_answers(control: Control) -> list[ChannelAnswer]:
     views = (await control.status()).channels
     try:
         heard = await control.people.activity(limit=_LOOKED_AT)
-        sent = await control.outbox(limit=_LOOKED_AT, state=OutboxState.SENT)
+        sent = await control.deliveries.outbox(OutboxQuery(OutboxState.SENT, limit=_LOOKED_AT))
     except StoreUnavailable:
         heard, sent = [], []
     received_at = _newest((one.target, one.at) for one in heard)

@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.operations.approvals.routes import approval_routes
 from goclaw_py.operations.control import Control
+from goclaw_py.operations.deliveries.routes import inbox_routes, outbox_routes
 from goclaw_py.operations.health import Health
 from goclaw_py.operations.logs import Logs, NoLogs
 from goclaw_py.operations.people.routes import people_routes
@@ -34,7 +35,7 @@ from goclaw_py.web.api.health import alive_routes, health_routes
 from goclaw_py.web.api.heartbeats import agent_routes, heartbeat_routes, heartbeat_run_routes
 from goclaw_py.web.api.jobs import job_routes, occurrence_routes, scheduler_routes
 from goclaw_py.web.api.logs import log_routes
-from goclaw_py.web.api.messages import inbox_routes, name_routes, outbox_routes, sign_in_routes
+from goclaw_py.web.api.messages import name_routes, sign_in_routes
 from goclaw_py.web.api.openapi import describe
 from goclaw_py.web.api.sessions import session_routes
 from goclaw_py.web.api.streams import live_routes, terminal_routes
@@ -105,8 +106,8 @@ def make_api(
     _include(app, token_routes(control), "/api/tokens")
     _include(app, session_routes(control), "/api/sessions")
     _include(app, run_routes(control), "")
-    _include(app, outbox_routes(control), "/api/outbox")
-    _include(app, inbox_routes(control), "/api/inbox")
+    _include(app, outbox_routes(control), "")
+    _include(app, inbox_routes(control), "")
     _include(app, schedule_routes(control), "/api/schedule", responses=None)
     _include(app, job_routes(control), "/api/jobs")
     _include(app, occurrence_routes(control), "/api/occurrences")

@@ -49,6 +49,7 @@ ShortText = Annotated[str, Field(max_length=256)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 MAX_ROW_ID = 2**63 - 1
 RowId = Annotated[int, Field(strict=True, ge=0, le=MAX_ROW_ID)]
+RowIds = Annotated[list[RowId], Field(max_length=MAX_LIMIT)]
 Flag = Annotated[bool, Field(strict=True)]
 OneLine = Annotated[Name, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
 """Text without control characters, because it is shown in terminals."""
@@ -89,26 +90,6 @@ class ResizeBody(Body):
     """The number of slots of a lane."""
 
     concurrency: Annotated[int, Field(strict=True, ge=1, le=MAX_LANE_SIZE)]
-
-
-class RowsBody(Body):
-    """Ids of outbox or inbox rows."""
-
-    ids: Annotated[list[RowId], Field(max_length=MAX_LIMIT)]
-
-
-@dataclass(frozen=True, slots=True)
-class Retried:
-    """The number of rows that are retried."""
-
-    retried: int
-
-
-@dataclass(frozen=True, slots=True)
-class DroppedRows:
-    """The number of rows that were dropped."""
-
-    dropped: int
 
 
 class TokenBody(Body):

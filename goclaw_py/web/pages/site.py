@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.operations.approvals import page as approvals_page
 from goclaw_py.operations.control import Control
+from goclaw_py.operations.deliveries import page as deliveries_page
 from goclaw_py.operations.health import Health
 from goclaw_py.operations.people import page as people_page
 from goclaw_py.operations.runs import page as runs_page
@@ -31,7 +32,6 @@ from goclaw_py.web.guard import FORBIDDEN, FORBIDDEN_PATH
 from goclaw_py.web.message_text import without_text
 from goclaw_py.web.pages import (
     audit,
-    deliveries,
     heartbeats,
     job_form,
     jobs,
@@ -84,7 +84,7 @@ _MODULES: Final = (
     job_form,
     jobs,
     heartbeats,
-    deliveries,
+    deliveries_page,
     approvals_page,
     usage,
     settings_page,

@@ -8,7 +8,16 @@ from datetime import datetime
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import ALL_MESSAGES, DeadLetter, InboxKind, InboxRow, MessageFilter, Notice
+from goclaw_py.records import (
+    ALL_DEAD_LETTERS,
+    ALL_MESSAGES,
+    DeadLetter,
+    DeadLetterQuery,
+    InboxKind,
+    InboxRow,
+    MessageFilter,
+    Notice,
+)
 from goclaw_py.store.text import storable
 from tests.support.memory_store import sql_rules
 from tests.support.memory_store.tables import InboxRecord, MemoryPart
@@ -47,17 +56,10 @@ class MemoryDeadLetters(MemoryPart):
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
         return storable((channel, account, external_id)) in self._db.known
 
-    async def dead_letters(
-        self,
-        *,
-        ended: bool,
-        limit: int = 50,
-        only: MessageFilter = ALL_MESSAGES,
-        before: int | None = None,
-    ) -> list[DeadLetter]:
-        newest_first = reversed(self._letters(only, ended=ended))
-        found = [row for row in newest_first if before is None or row.id < before]
-        return [_letter(row) for row in found[:limit]]
+    async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:
+        newest_first = reversed(self._letters(query.only, ended=not query.waiting))
+        found = [row for row in newest_first if query.before is None or row.id < query.before]
+        return [_letter(row) for row in found[: query.limit]]
 
     async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> tuple[int, int]:
         return len(self._letters(only, ended=True)), len(self._letters(only, ended=False))

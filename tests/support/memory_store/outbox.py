@@ -12,9 +12,11 @@ from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.records import (
     ALL_MESSAGES,
+    ALL_OUTGOING,
     ChatsDue,
     MessageFilter,
     Notice,
+    OutboxQuery,
     OutboxRow,
     OutboxState,
     Place,
@@ -109,25 +111,17 @@ class MemoryOutbox(MemoryPart):
             record.finished_at = now
             self._db.enqueue(storable(tuple(say)), session=row.session, now=now)
 
-    async def outbox(
-        self,
-        *,
-        limit: int = 50,
-        state: OutboxState | None = None,
-        run: RunId | None = None,
-        only: MessageFilter = ALL_MESSAGES,
-        before: int | None = None,
-    ) -> list[OutboxRow]:
-        run = storable(run)
-        newest_first = reversed(self._selected(only))
+    async def outbox(self, query: OutboxQuery = ALL_OUTGOING) -> list[OutboxRow]:
+        run = storable(query.run)
+        newest_first = reversed(self._selected(query.only))
         found = [
             row
             for row in newest_first
-            if state in (None, row.state)
+            if query.state in (None, row.state)
             and run in (None, row.message.run_id)
-            and (before is None or row.id < before)
+            and (query.before is None or row.id < query.before)
         ]
-        return [row.row() for row in found[:limit]]
+        return [row.row() for row in found[: query.limit]]
 
     async def outbox_counts(self, only: MessageFilter = ALL_MESSAGES) -> dict[OutboxState, int]:
         return dict(Counter(row.state for row in self._selected(only)))

@@ -22,7 +22,14 @@ from goclaw_py.core.ids import AgentName, LaneName, NodeId
 from goclaw_py.core.run_events import Usage
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.terminals import Terminals
-from goclaw_py.records import MessageFilter, SessionFilter, SessionState
+from goclaw_py.records import (
+    DeadLetterQuery,
+    MessageFilter,
+    OutboxQuery,
+    OutboxState,
+    SessionFilter,
+    SessionState,
+)
 from goclaw_py.scheduler.views import LaneView, PeerView, StopReport
 from goclaw_py.store.migrate import SchemaStatus as Schema
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
@@ -197,9 +204,11 @@ def test_a_list_is_a_table_for_people(
     ("sessions list --search ann --agent main --channel telegram --state running",
      ("sessions", 51, "ann", SessionFilter(AgentName("main"), "telegram", SessionState.RUNNING))),
     ("outbox list --state dead --channel telegram --search 100%",
-     ("outbox", 51, "dead", MessageFilter("telegram", text="100%"))),
+     ("outbox", OutboxQuery(
+         OutboxState.DEAD, only=MessageFilter("telegram", text="100%"), limit=51,
+     ))),
     ("inbox list --waiting --search a&b --limit 7",
-     ("dead_letters", True, 8, MessageFilter(text="a&b"))),
+     ("dead_letters", DeadLetterQuery(waiting=True, only=MessageFilter(text="a&b"), limit=8))),
 ])  # fmt: skip
 def test_a_list_is_filtered_by_the_gateway(
     goclaw: Shell, gateway: ThreadGateway, command: str, call: tuple[object, ...]
@@ -255,9 +264,9 @@ def test_a_run_is_shown_with_everything_that_is_known(
 def test_a_pipe_gets_whole_cells(goclaw: Shell, database: FakeControl) -> None:
     long = "agent:main:telegram:direct:" + "9" * 200
     message = replace(fakes.DEAD.message, target=replace(fakes.LOCAL, chat=long))
-    database.rows = [replace(fakes.DEAD, message=message)]
+    database.messages.rows = [replace(fakes.DEAD, message=message)]
     assert f"console/default/{long}" in goclaw("outbox", "list").out
-    database.rows = []
+    database.messages.rows = []
     assert goclaw("outbox", "list").out == "no messages\n"
 
 

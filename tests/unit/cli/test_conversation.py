@@ -376,19 +376,19 @@ async def test_in_another_thread_the_signals_stay_where_they_are() -> None:
 async def test_a_chat_is_settled_when_nothing_runs_and_nothing_waits_to_be_shown() -> None:
     assert SEEN_ROWS == MAX_LIMIT  # as many as the gateway gives at once
     control = FakeControl()
-    control.rows = []
+    control.messages.rows = []
     assert not await settled(control, "local")
     assert await settled(control, "other")
     control.snapshot = replace(control.snapshot, runs=())
     assert await settled(control, "local")
     for state in (OutboxState.PENDING, OutboxState.SENDING):
-        control.rows = [replace(fakes.DEAD, state=state)]
+        control.messages.rows = [replace(fakes.DEAD, state=state)]
         assert not await settled(control, "local")
     elsewhere = OutboundMessage(Target("telegram", "default", "local"), "x")
     pending = replace(fakes.DEAD, state=OutboxState.PENDING)
-    control.rows = [replace(pending, message=elsewhere)]
+    control.messages.rows = [replace(pending, message=elsewhere)]
     assert await settled(control, "local")
-    control.rows = [*[replace(pending, message=elsewhere)] * (SEEN_ROWS - 1), pending]
+    control.messages.rows = [*[replace(pending, message=elsewhere)] * (SEEN_ROWS - 1), pending]
     assert not await settled(control, "local")
 
 

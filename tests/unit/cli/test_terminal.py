@@ -30,7 +30,7 @@ LEAVES = "Ctrl-C again quits"
 
 def idle(gateway: ThreadGateway) -> None:
     """Nothing runs and nothing waits: what is said has been answered."""
-    gateway.control.rows = []
+    gateway.control.messages.rows = []
     gateway.control.snapshot = replace(fakes.STATUS, runs=())
 
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import OutboxState, RunQuery, Unmentioned
+from goclaw_py.records import OutboxQuery, OutboxState, RunQuery, Unmentioned
 from goclaw_py.schedule.retention import FIRST_S, TIDY_S, delete_expired, run_retention
 from goclaw_py.store import upkeep_rules
 from goclaw_py.testing.clock import LoopClock
@@ -37,7 +37,7 @@ async def filled(messages: int = 1) -> FlakyStore:
     store, then = FlakyStore(), LoopClock().now() - OLD
     await store.join(a_node(A))
     await store.settle((), Outcome.COMPLETED, now=then, say=[say("hello")] * messages)
-    for row in await store.outbox(limit=messages):
+    for row in await store.outbox(OutboxQuery(limit=messages)):
         await store.drop_outbox([row.id], now=then)
     await store.note_unmentioned([Unmentioned(message(1), key_of(ANN), 50)], now=then)
     await store.begin_run(new_run("r", started_at=then), node=A)
@@ -47,7 +47,7 @@ async def filled(messages: int = 1) -> FlakyStore:
 
 
 async def left_in(store: FlakyStore) -> tuple[int, int, int]:
-    dropped = await store.outbox(limit=1000, state=OutboxState.DROPPED)
+    dropped = await store.outbox(OutboxQuery(limit=1000, state=OutboxState.DROPPED))
     said = await store.unmentioned(key_of(ANN))
     return len(dropped), len(await store.runs(RunQuery(limit=1000))), len(said)
 

@@ -17,7 +17,7 @@ from goclaw_py.gateway.queries import session_named
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.control import Control
-from goclaw_py.records import OutboxState, RunQuery
+from goclaw_py.records import OutboxQuery, OutboxState, RunQuery
 from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
@@ -190,9 +190,9 @@ async def test_lists_go_to_the_database() -> None:
         control = offline(gateway)
         assert [session.key for session in await control.sessions()] == [session_of()]
         await asyncio.sleep(1)
-        (row,) = await control.outbox(state=OutboxState.SENT)
-        assert await control.outbox(state=OutboxState.DEAD) == []
-        assert await control.retry_outbox([row.id]) == 0
+        (row,) = await control.deliveries.outbox(OutboxQuery(state=OutboxState.SENT))
+        assert await control.deliveries.outbox(OutboxQuery(state=OutboxState.DEAD)) == []
+        assert await control.deliveries.retry_outbox([row.id]) == 0
         assert await control.people.list() == []
 
 

@@ -13,7 +13,7 @@ from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.records.tokens import BadToken, TokenExists, is_token
 from tests.support.memory_store import MemoryStore
-from tests.unit.gateway.test_control_post import StoppedClock
+from tests.support.work import SetClock
 from tests.unit.web.fakes import NOW
 
 VIEWER, OPERATOR = AccessRole.VIEWER, AccessRole.OPERATOR
@@ -26,7 +26,7 @@ def store() -> MemoryStore:
 
 @pytest.fixture
 def control(store: MemoryStore) -> StoreControl:
-    return StoreControl(store, StoppedClock(NOW))
+    return StoreControl(store, SetClock(NOW))
 
 
 async def test_a_token_is_shown_once_and_found_by_its_hash(

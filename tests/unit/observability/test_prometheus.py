@@ -14,7 +14,7 @@ from goclaw_py.core.errors import AgentError, NotSent, StoreUnavailable, Undeliv
 from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import Usage
-from goclaw_py.records import OutboxState
+from goclaw_py.records import OutboxQuery, OutboxState
 from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Return, Say, ScriptedAgent
@@ -63,7 +63,9 @@ async def settled(gateway: GatewayProcess) -> None:
     open_states = (OutboxState.PENDING, OutboxState.SENDING)
     await until(lambda: not gateway.dispatcher.runs())
     async with asyncio.timeout(600):
-        while any(row.state in open_states for row in await gateway.store.outbox(limit=1000)):
+        while any(
+            row.state in open_states for row in await gateway.store.outbox(OutboxQuery(limit=1000))
+        ):
             await asyncio.sleep(0.1)
 
 
@@ -229,8 +231,8 @@ async def test_what_can_never_be_delivered_has_failed_until_somebody_gives_it_up
     assert await made.some("goclaw_deliveries_total") == failed
     assert (await made.all())["goclaw_outbox_dead"] == 1
     _, row = await made.gateway.store.outbox()
-    assert await made.gateway.control.drop_outbox([row.id, 999]) == 1
-    assert await made.gateway.control.drop_outbox([row.id]) == 0
+    assert await made.gateway.control.deliveries.drop_outbox([row.id, 999]) == 1
+    assert await made.gateway.control.deliveries.drop_outbox([row.id]) == 0
     dropped = failed | {delivery("dropped"): 1}
     assert await made.some("goclaw_deliveries_total") == dropped
     assert (await made.all())["goclaw_outbox_dead"] == 0

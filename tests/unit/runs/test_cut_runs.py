@@ -214,7 +214,7 @@ async def test_a_run_that_must_not_begin_again_ends_lost_with_one_message() -> N
         assert said.text == f"I did not start it again. {done}"
         assert said.buttons
         assert await process.outcomes() == [Outcome.LOST, Outcome.LOST]
-        (letter,) = await process.store.dead_letters(ended=True)
+        (letter,) = await process.store.dead_letters()
         assert letter.row.reason is Reason.NOT_CONTINUED
         await process.store.retry_dead_letters([letter.row.id], now=process.clock.now())
         await process.channel.until_sent(2)

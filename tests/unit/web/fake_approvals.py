@@ -21,7 +21,7 @@ from goclaw_py.core.approvals import (
 from goclaw_py.core.ids import AgentName, ApprovalId, SessionKey
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.records import ApprovalQuery, ApprovalStore
-from tests.unit.web.fake_post import AT, FOOL, KEY, RUN, TOPIC, behind
+from tests.unit.web.fake_post import AT, FOOL, KEY, RUN, TOPIC, FixedClock, behind
 from tests.unit.web.fake_usage import FakeUsage
 
 PAY = Approval(
@@ -84,13 +84,6 @@ class FakeApprovalStore:
         was_granted = len(left) < len(self.granted)
         self.granted = left
         return was_granted
-
-
-class FixedClock:
-    """Always the same instant."""
-
-    def now(self) -> datetime:
-        return AT
 
 
 class FakeApprovals(FakeUsage):

@@ -22,8 +22,19 @@ from goclaw_py.records import (
     WebLink,
 )
 from goclaw_py.records.people import code_hash
-from tests.unit.web.fake_approvals import FakeApprovals, FixedClock
-from tests.unit.web.fake_post import AT, DIRECT, EVE, FAMILY, GONE, IMPOSTOR, SPOKE, WORK, behind
+from tests.unit.web.fake_approvals import FakeApprovals
+from tests.unit.web.fake_post import (
+    AT,
+    DIRECT,
+    EVE,
+    FAMILY,
+    GONE,
+    IMPOSTOR,
+    SPOKE,
+    WORK,
+    FixedClock,
+    behind,
+)
 
 ANN = Person("telegram", "default", Sender("42", "Ann", "ann"), Standing.OWNER, AT)
 ASKS = PairingRequest("telegram", "default", Sender("43", "Bob"), "hash", AT, AT, "r1", "43")

@@ -5,14 +5,12 @@ Names and texts are such as somebody would choose who wants to fool an operator.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 
 from goclaw_py.core.display_names import KnownNames, display_name
-from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import (
     Attachment,
@@ -27,13 +25,10 @@ from goclaw_py.core.messages import (
 )
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.pagination import Cursor
-from goclaw_py.operations.control import MessageCounts
 from goclaw_py.records import (
-    ALL_MESSAGES,
     Chat,
     DeadLetter,
     LastActivity,
-    MessageFilter,
     OutboxRow,
     OutboxState,
     Unanswered,
@@ -124,95 +119,25 @@ def chosen(only: object) -> list[object]:
     return [] if only == type(only)() else [only]
 
 
+class FixedClock:
+    """Always the same instant."""
+
+    def now(self) -> datetime:
+        return AT
+
+
 class FakePost:
-    """The part of ``FakeControl`` that is about messages and names."""
+    """The part of ``FakeControl`` that is about names."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []
         self.failure: Exception | None = None
-        self.rows: list[OutboxRow] = []
-        self.mail = [LOST, DROPPED, NEXT, BEGUN, ANSWERED]
         self.named = KnownNames()
-        self.overtaken = 0
-        """So many of the next rows have changed before they could be."""
 
     def _called(self, *call: object) -> None:
         self.calls.append(call)
         if self.failure is not None:
             raise self.failure
-
-    async def outbox(
-        self,
-        *,
-        limit: int = 50,
-        state: OutboxState | None = None,
-        run: RunId | None = None,
-        only: MessageFilter = ALL_MESSAGES,
-        before: int | None = None,
-    ) -> list[OutboxRow]:
-        self._called("outbox", limit, state, *chosen(only))
-        found = [row for row in self.rows if state in (None, row.state)]
-        found = [row for row in found if run in (None, row.message.run_id)]
-        return [row for row in found if before is None or row.id < before][:limit]
-
-    async def message_counts(self, only: MessageFilter = ALL_MESSAGES) -> MessageCounts:
-        self._called("message_counts", *chosen(only))
-        outgoing = dict(Counter(row.state for row in self.rows))
-        failed = sum(one.row.outcome is not None for one in self.mail)
-        return MessageCounts(outgoing, failed, len(self.mail) - failed)
-
-    async def outbox_row(self, row_id: int) -> OutboxRow:
-        self._called("outbox_row", row_id)
-        for row in self.rows:
-            if row.id == row_id:
-                return row
-        raise NotFound(f"there is no message {row_id} in the outbox")
-
-    async def retry_outbox(self, ids: Collection[int]) -> int:
-        self._called("retry_outbox", tuple(ids))
-        return self._move(ids, OutboxState.PENDING)
-
-    async def drop_outbox(self, ids: Collection[int]) -> int:
-        self._called("drop_outbox", tuple(ids))
-        return self._move(ids, OutboxState.DROPPED)
-
-    def _move(self, ids: Collection[int], state: OutboxState) -> int:
-        count = sum(row.id in ids for row in self.rows)
-        self.rows = [replace(row, state=state) if row.id in ids else row for row in self.rows]
-        return count - self.overtaken
-
-    async def dead_letters(
-        self,
-        *,
-        waiting: bool = False,
-        limit: int = 50,
-        only: MessageFilter = ALL_MESSAGES,
-        before: int | None = None,
-    ) -> list[DeadLetter]:
-        self._called("dead_letters", waiting, limit, *chosen(only))
-        mail = [one for one in self.mail if before is None or one.row.id < before]
-        ended = [one for one in mail if one.row.outcome not in (None, Outcome.COMPLETED)]
-        return ([one for one in mail if one.row.outcome is None] if waiting else ended)[:limit]
-
-    async def dead_letter(self, row_id: int) -> DeadLetter:
-        self._called("dead_letter", row_id)
-        for one in self.mail:
-            if one.row.id == row_id:
-                return one
-        raise NotFound(f"there is no message {row_id} in the inbox")
-
-    async def retry_dead_letters(self, ids: Collection[int]) -> int:
-        self._called("retry_dead_letters", tuple(ids))
-        return self._take_away(ids)
-
-    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
-        self._called("dismiss_dead_letters", tuple(ids))
-        return self._take_away(ids)
-
-    def _take_away(self, ids: Collection[int]) -> int:
-        before = len(self.mail)
-        self.mail = [one for one in self.mail if one.row.id not in ids]
-        return before - len(self.mail)
 
     async def names(self, keys: Collection[str]) -> dict[str, str]:
         return {key: display_name(key, self.named) for key in keys}

@@ -15,7 +15,8 @@ from goclaw_py.runs.usage_report import (
     Used,
     span_of,
 )
-from tests.unit.web.fake_post import FOOL, FakePost
+from tests.unit.web.fake_deliveries import FakeDeliveries
+from tests.unit.web.fake_post import FOOL
 
 DAY = Grouping.DAY
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -38,7 +39,7 @@ BY_DAY = UsageReport(
 )  # fmt: skip
 
 
-class FakeUsage(FakePost):
+class FakeUsage(FakeDeliveries):
     """The part of ``FakeControl`` that is about usage. It judges a question as a gateway does."""
 
     def __init__(self) -> None:

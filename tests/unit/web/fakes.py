@@ -254,7 +254,7 @@ class FakeControl(FakeGuests):
         super().__init__()
         self.snapshot = STATUS
         self.size = 1
-        self.rows = [DEAD]
+        self.messages.rows = [DEAD]
         self.gateway = True
         self.following = 0
         self.made = Jobs()

@@ -20,11 +20,10 @@ from goclaw_py.core.errors import (
 )
 from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.operations.control import NodesView, SessionFork
-from goclaw_py.records import OutboxState
 from goclaw_py.scheduler.views import StopReport
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import NotAccepted, Refused
-from tests.unit.web import fake_nodes, fake_post, fakes
+from tests.unit.web import fake_nodes, fakes
 from tests.unit.web.harness import Api, Gateway, app_client, connected
 
 pytestmark = pytest.mark.real_time
@@ -39,17 +38,10 @@ async def test_everything_that_can_be_asked_comes_back_as_it_was(
     assert await remote.lanes() == fakes.LANES
     assert await remote.queue("console") == fakes.QUEUE
     assert await remote.sessions(limit=7) == [fakes.FULL, fakes.BARE]
-    assert await remote.outbox(state=OutboxState.DEAD) == [fakes.DEAD]
-    assert await remote.outbox(limit=2) == [fakes.DEAD]
-    assert await remote.outbox_row(fakes.DEAD.id) == fakes.DEAD
-    assert await remote.dead_letters(limit=9) == [fake_post.LOST, fake_post.DROPPED]
-    assert await remote.dead_letters(waiting=True) == [fake_post.NEXT, fake_post.BEGUN]
-    assert await remote.dead_letter(8) == fake_post.LOST
     nodes = (fake_nodes.HERE, fake_nodes.DRAINING, fake_nodes.DEAD)
     assert await remote.nodes() == NodesView(fake_nodes.AT, fake_nodes.HERE.id, nodes)
     # One more than was asked for tells whether there is another page.
-    for call in (*(("sessions", 8), ("outbox", 3, None), ("dead_letters", False, 10)),):
-        assert call in made.control.calls
+    assert ("sessions", 8) in made.control.calls
 
 
 async def test_everything_that_can_be_done_is_done(made: Gateway, remote: RemoteControl) -> None:
@@ -65,10 +57,6 @@ async def test_everything_that_can_be_done_is_done(made: Gateway, remote: Remote
     fork = await remote.fork(fakes.SESSION)
     with pytest.raises(NotRewindable, match="run 0190-zzzz added nothing"):
         await remote.fork(fakes.SESSION, at="0190-zzzz")
-    assert await remote.retry_outbox([fakes.DEAD.id, 1]) == 1
-    assert await remote.drop_outbox([fakes.DEAD.id, 1]) == 1
-    assert await remote.retry_dead_letters([8, 1]) == 1
-    assert await remote.dismiss_dead_letters([8, 9]) == 1
     resized = await remote.resize_lane(LaneName("main"), 4)
     assert await remote.drain("drains") == fake_nodes.DRAINING
     assert (stopped.stopped, len(stopped.dropped)) == ((fakes.RUN_ID,), 2)
@@ -79,10 +67,6 @@ async def test_everything_that_can_be_done_is_done(made: Gateway, remote: Remote
         *(("reset", fakes.SESSION), ("resize_lane", "main", 4)),
         *(("rename", fakes.SESSION, "Plans"), ("delete", fakes.SESSION)),
         *(("fork", fakes.SESSION, None), ("fork", fakes.SESSION, "0190-zzzz")),
-        ("retry_outbox", (fakes.DEAD.id, 1)),
-        ("drop_outbox", (fakes.DEAD.id, 1)),
-        ("retry_dead_letters", (8, 1)),
-        ("dismiss_dead_letters", (8, 9)),
     ):
         assert call in made.control.calls
 
@@ -119,7 +103,7 @@ async def test_a_bad_request_is_refused_in_words(remote: RemoteControl) -> None:
     with pytest.raises(Refused, match="limit: "):
         await remote.sessions(limit=0)
     with pytest.raises(NotFound, match="no message 99 in the inbox"):
-        await remote.dead_letter(99)
+        await remote.deliveries.dead_letter(99)
 
 
 async def test_without_a_gateway_every_request_says_so(tmp_path: Path) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import httpx
 
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.records import LastActivity, OutboxRow, OutboxState
+from goclaw_py.records import LastActivity, OutboxState
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from tests.support.apps import lend_api
 from tests.unit.web import fakes
@@ -31,18 +30,19 @@ class Used(FakeControl):
             ChannelView("console", "default", ChannelState.CONNECTED, ""),
         )
         self.snapshot = replace(fakes.STATUS, channels=views)
+        message = replace(fakes.DEAD.message, target=WORK)
+        sent = replace(fakes.DEAD, message=message, state=OutboxState.SENT)
+        self.messages.rows = [
+            *(
+                replace(sent, sent_at=at)
+                for at in (fakes.NOW - timedelta(seconds=2), None, fakes.NOW)
+            ),
+            replace(sent, state=OutboxState.DEAD, sent_at=fakes.NOW + timedelta(seconds=9)),
+        ]
         who = PeerKind.DIRECT, AgentName("main"), "7"
         self.crowd.spoke = [
             LastActivity(target, *who, fakes.NOW - timedelta(seconds=ago))
             for target, ago in ((HOME, 5), (WORK, 9), (HOME, 3))
-        ]
-
-    async def outbox(self, **asked: Any) -> list[OutboxRow]:
-        assert asked["state"] is OutboxState.SENT
-        message = replace(fakes.DEAD.message, target=WORK)
-        return [
-            replace(fakes.DEAD, message=message, sent_at=at)
-            for at in (fakes.NOW - timedelta(seconds=2), None, fakes.NOW)
         ]
 
 

@@ -10,9 +10,8 @@ import httpx
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.core.ids import RunId
 from goclaw_py.core.pagination import Cursor
-from goclaw_py.records import OutboxState, RunQuery
+from goclaw_py.records import RunQuery
 from tests.unit.web import fake_people, fake_post, fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import Api, Gateway
@@ -25,9 +24,9 @@ def control(api: Api) -> FakeControl:
     """With several of everything."""
     control, numbers = api.control, (9, 7, 4)
     control.crowd.approved = [fake_people.ANN, fakes.EVE]
-    control.rows = [replace(fakes.DEAD, id=number) for number in numbers]
+    control.messages.rows = [replace(fakes.DEAD, id=number) for number in numbers]
     mail = [replace(fake_post.LOST.row, id=number) for number in numbers]
-    control.mail = [replace(fake_post.LOST, row=row) for row in mail]
+    control.messages.mail = [replace(fake_post.LOST, row=row) for row in mail]
     before = replace(fake_post.SPOKE, at=fake_post.SPOKE.at - timedelta(seconds=1))
     control.crowd.spoke = [fake_post.SPOKE, before]
     return control
@@ -94,13 +93,8 @@ async def test_what_cannot_be_meant_is_refused_in_words(path: str, word: str, ap
 async def test_the_client_of_the_socket_reads_on_too(
     made: Gateway, remote: RemoteControl, control: FakeControl
 ) -> None:
-    made.control.rows = control.rows
     assert await remote.runs.list(RunQuery(before=fakes.ACTIVE.cursor)) == [fakes.ENDED]
     assert await remote.sessions(before=fakes.FULL.cursor) == [fakes.BARE]
-    assert [row.id for row in await remote.outbox(before=7)] == [4]
-    assert await remote.outbox(run=RunId("other")) == []
-    assert len(await remote.outbox(state=OutboxState.DEAD, run=fakes.RUN_ID)) == 3
-    assert [one.row.id for one in await remote.dead_letters(before=9)] == [8]
     since, until = fakes.NOW, fakes.NOW + timedelta(hours=1)
     spans = await remote.runs.between(since, until)
     assert spans == [fakes.SPAN, fakes.ACTIVE_SPAN]

@@ -13,9 +13,11 @@ from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.records import (
     ALL_MESSAGES,
+    ALL_OUTGOING,
     ChatsDue,
     MessageFilter,
     Notice,
+    OutboxQuery,
     OutboxRow,
     OutboxState,
     Place,
@@ -150,21 +152,13 @@ class PostgresOutbox(PostgresPart):
             if marked is not None:
                 await enqueue(connection, say, session=row.session, now=now)
 
-    async def outbox(
-        self,
-        *,
-        limit: int = 50,
-        state: OutboxState | None = None,
-        run: RunId | None = None,
-        only: MessageFilter = ALL_MESSAGES,
-        before: int | None = None,
-    ) -> list[OutboxRow]:
+    async def outbox(self, query: OutboxQuery = ALL_OUTGOING) -> list[OutboxRow]:
         """Each state has its own index."""
-        page = page_columns(limit, before, only)
-        if run is None:
-            found = await self._pool.fetch(_NEWEST[state], *page)
+        page = page_columns(query.limit, query.before, query.only)
+        if query.run is None:
+            found = await self._pool.fetch(_NEWEST[query.state], *page)
         else:
-            found = await self._pool.fetch(_SQL["newest_of_run"], *page, run, state)
+            found = await self._pool.fetch(_SQL["newest_of_run"], *page, query.run, query.state)
         return [rows.outbox_row(row) for row in found]
 
     async def outbox_counts(self, only: MessageFilter = ALL_MESSAGES) -> dict[OutboxState, int]:

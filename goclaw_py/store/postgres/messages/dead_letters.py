@@ -9,8 +9,10 @@ from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import (
+    ALL_DEAD_LETTERS,
     ALL_MESSAGES,
     DeadLetter,
+    DeadLetterQuery,
     InboxKind,
     InboxRow,
     InboxState,
@@ -59,16 +61,10 @@ class PostgresDeadLetters(PostgresPart):
         found = await self._pool.row(_SQL["is_known"], channel, account, external_id)
         return found is not None
 
-    async def dead_letters(
-        self,
-        *,
-        ended: bool,
-        limit: int = 50,
-        only: MessageFilter = ALL_MESSAGES,
-        before: int | None = None,
-    ) -> list[DeadLetter]:
-        query = _SQL["ended"] if ended else _SQL["waiting"]
-        found = await self._pool.fetch(query, *page_columns(limit, before, only))
+    async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:
+        statement = _SQL["waiting"] if query.waiting else _SQL["ended"]
+        page = page_columns(query.limit, query.before, query.only)
+        found = await self._pool.fetch(statement, *page)
         return [rows.dead_letter(row) for row in found]
 
     async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> tuple[int, int]:

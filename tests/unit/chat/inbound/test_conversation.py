@@ -14,7 +14,7 @@ from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import InboundMessage, PeerKind
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import ButtonsUsed, RunEnded, RunStarted, RunText, RunWaits, Usage
-from goclaw_py.records import OutboxState
+from goclaw_py.records import OutboxQuery, OutboxState
 from goclaw_py.runs.agent_loop import AgentResult, HistoryEntry, Role
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Fail, Return, Say, ScriptedAgent, Stream
@@ -160,7 +160,7 @@ async def test_an_answer_of_nothing_is_no_message() -> None:
         await until(lambda: gateway.channel.ended() != [])
         await asyncio.sleep(10)
         assert gateway.channel.sent == []
-        assert await gateway.store.outbox(state=OutboxState.PENDING) == []
+        assert await gateway.store.outbox(OutboxQuery(OutboxState.PENDING)) == []
 
 
 async def test_a_message_without_text_gets_a_polite_line_and_no_run() -> None:

@@ -19,7 +19,7 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import RunEnded, RunStarted, RunWaits, TextDelta
-from goclaw_py.records import OutboxState, RunQuery
+from goclaw_py.records import OutboxQuery, OutboxState, RunQuery
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent
@@ -239,7 +239,7 @@ async def test_a_stop_cuts_an_answer_that_is_still_being_sent(command: str) -> N
         await asyncio.sleep(30)
         *parts, last = channel.texts("ann")
         assert len(parts) <= 4
-        rows = await gateway.store.outbox(limit=100)
+        rows = await gateway.store.outbox(OutboxQuery(limit=100))
         dropped = [row for row in rows if row.state is OutboxState.DROPPED]
         assert {row.error for row in dropped} == {"stopped"}
         assert last == f"⏹ Stopped. {len(dropped)} parts of my answer will not be sent."

@@ -248,7 +248,7 @@ async def test_a_message_that_failed_and_comes_again_with_a_stop_can_be_tried_ag
         await gateway.channel.until_sent(1)
         await gateway.gateway.accept([work, message("/stopall")])
         (row,) = [row.id for row in gateway.database.inbox.values() if row.message is work]
-        await gateway.control.retry_dead_letters([row])
+        await gateway.control.deliveries.retry_dead_letters([row])
         await until(lambda: agent.prompts == ["work", "work"])
 
 

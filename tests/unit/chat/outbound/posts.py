@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import OutboxRow
+from goclaw_py.records import OutboxQuery, OutboxRow
 from goclaw_py.scheduler.models import QueuePolicy
 from tests.support.harness import GatewayProcess, Ways
 
@@ -23,4 +23,4 @@ async def put(gateway: GatewayProcess, *messages: OutboundMessage) -> None:
 
 async def rows(gateway: GatewayProcess) -> list[OutboxRow]:
     """The oldest first."""
-    return (await gateway.store.outbox(limit=2000))[::-1]
+    return (await gateway.store.outbox(OutboxQuery(limit=2000)))[::-1]

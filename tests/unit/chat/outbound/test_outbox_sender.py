@@ -203,7 +203,7 @@ async def test_what_was_perhaps_sent_an_hour_ago_says_so_when_it_is_sent_by_hand
         await put(gateway, to("ann", "hello"))
         await ends(gateway, OutboxState.DEAD)
         gateway.channel.heal()
-        await gateway.control.retry_outbox([(await the_row(gateway)).id])
+        await gateway.control.deliveries.retry_outbox([(await the_row(gateway)).id])
         await ends(gateway, OutboxState.SENT)
         assert gateway.channel.texts() == ["hello" + SENT_AGAIN]
 

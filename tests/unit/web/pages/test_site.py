@@ -102,7 +102,7 @@ async def test_what_people_and_models_write_stays_text(
 ) -> None:
     """SEC-1: from chats, names and what a model has said."""
     dead = replace(fakes.DEAD, message=OutboundMessage(fakes.LOCAL, ATTACK), error=ATTACK)
-    control.rows = [dead]
+    control.messages.rows = [dead]
     control.snapshot = replace(fakes.STATUS, warnings=(ATTACK,), database=ATTACK)
     entry = replace(fakes.HISTORY[0], entry=replace(fakes.HISTORY[0].entry, text=ATTACK))
     monkeypatch.setattr(fakes, "HISTORY", [entry])
@@ -133,7 +133,7 @@ async def test_pages_tell_what_there_is(browser: Browser, control: FakeControl) 
     failed = ("possible duplicate", "Retry all 4", 'action="/deliveries/all"')
     await browser.says("/deliveries", "chat not found", *failed)
     sent = replace(fakes.DEAD, id=5, state=OutboxState.SENT, sent_at=fakes.NOW, error=None)
-    control.rows = [sent]
+    control.messages.rows = [sent]
     await browser.says("/deliveries?show=sent", 'id="out-5"')
     assert 'id="out-5"' not in await browser.says("/deliveries?show=waiting")
 
@@ -201,7 +201,9 @@ async def test_a_long_text_is_shown_by_its_beginning_and_where_all_of_it_is(
     browser: Browser, control: FakeControl
 ) -> None:
     """Whatever somebody sends: fifty of them are one page."""
-    control.rows = [replace(fakes.DEAD, message=OutboundMessage(fakes.LOCAL, "x" * 100_000))]
+    control.messages.rows = [
+        replace(fakes.DEAD, message=OutboundMessage(fakes.LOCAL, "x" * 100_000))
+    ]
     answer = await browser.get("/deliveries")
     assert len(answer.content) < 20_000
     assert f"<summary>{'x' * 79}…</summary>" in answer.text
@@ -211,7 +213,7 @@ async def test_a_long_text_is_shown_by_its_beginning_and_where_all_of_it_is(
 
 async def test_a_message_is_shown_as_it_is_read_in_its_chat(control: FakeControl) -> None:
     rich = OutboundMessage(fakes.LOCAL, "<b>wet</b>", rich=True)
-    control.rows = [replace(fakes.DEAD, message=rich)]
+    control.messages.rows = [replace(fakes.DEAD, message=rich)]
 
     def read(message: OutboundMessage) -> str:
         return message.text.replace("<b>", "").replace("</b>", "")

@@ -17,8 +17,8 @@ from starlette.routing import Route
 from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.targets import parse_target, target_text
-from goclaw_py.operations.control import Control, MessageCounts
-from goclaw_py.records import MessageFilter, OutboxState
+from goclaw_py.operations.deliveries.operations import Deliveries, MessageCounts
+from goclaw_py.records import DeadLetterQuery, MessageFilter, OutboxQuery, OutboxState
 from goclaw_py.web.api.wire import MAX_ROW_ID
 from goclaw_py.web.pages.filters import (
     Field,
@@ -46,6 +46,8 @@ _STATES: Final = {
     "dropped": OutboxState.DROPPED,
 }
 _FILTERS: Final = ("channel", "chat", "range", "search")
+_NOTICES: Final = {"retry": "retried", "drop": "dropped"}
+"""The notice after each action."""
 _STALE: Final = re.compile(r"(in|out)-([0-9]{1,19})")
 _MOST_STALE: Final = 50
 
@@ -54,37 +56,29 @@ Act = Callable[[Collection[int]], Awaitable[int]]
 
 def routes(service: PageServices) -> list[Route]:
     """Return the page, and the forms to retry and drop."""
-    control = service.control
 
-    def act(how: Act, notice: str) -> Callable[[Request], Awaitable[Response]]:
+    def act(box: str, verb: str) -> Route:
         async def answer(request: Request) -> Response:
             sent = await form(request)
-            done = await how([_row(sent.get("id", ""))])
-            return _back(sent.get("rows", ""), notice if done else "nothing")
+            outgoing, incoming = _acts(service, verb)
+            done = await (outgoing if box == "outbox" else incoming)([_row(sent.get("id", ""))])
+            return _back(sent.get("rows", ""), _NOTICES[verb] if done else "nothing")
 
-        return answer
+        return Route(f"/deliveries/{box}/{verb}", answer, methods=["POST"])
 
-    acts: dict[str, tuple[Act, str]] = {
-        "/outbox/retry": (control.retry_outbox, "retried"),
-        "/outbox/drop": (control.drop_outbox, "dropped"),
-        "/inbox/retry": (control.retry_dead_letters, "retried"),
-        "/inbox/drop": (control.dismiss_dead_letters, "dropped"),
-    }
-    params = params_of(*_FILTERS, "stale")
-    page = Page("/deliveries", "deliveries", "Deliveries", partial(_look, service), params, 3.0)
+    params, part = params_of(*_FILTERS, "stale"), "deliveries/page.html"
+    look = partial(_look, service)
+    page = Page("/deliveries", "deliveries", "Deliveries", look, params, 3.0, part=part)
     return [
         *service.routes(page),
         Route("/deliveries/all", _all(service), methods=["POST"]),
-        Route("/deliveries/selected", _selected(control), methods=["POST"]),
-        *(
-            Route(f"/deliveries{path}", act(how, notice), methods=["POST"])
-            for path, (how, notice) in acts.items()
-        ),
+        Route("/deliveries/selected", _selected(service), methods=["POST"]),
+        *(act(box, verb) for box in ("outbox", "inbox") for verb in _NOTICES),
     ]
 
 
 async def _look(service: PageServices, query: Query) -> Facts:
-    control = service.control
+    deliveries = service.control.deliveries
     filters = _filters(query, await channels(service, query))
     only = _only(service, filters)
     show = filters.show
@@ -92,13 +86,13 @@ async def _look(service: PageServices, query: Query) -> Facts:
     # Half of each where there are two lists: a row has several forms.
     most = SHOWN // 2 if has_letters else SHOWN
     before = {name: _row(query[name]) if name in query else None for name in ("before", "in")}
+    outgoing = OutboxQuery(_STATES[show], only=only, limit=most + 1, before=before["before"])
+    incoming = DeadLetterQuery(show == "waiting", only, most + 1, before["in"])
     rows, letters, counts, stale = await asyncio.gather(
-        control.outbox(limit=most + 1, state=_STATES[show], only=only, before=before["before"]),
-        control.dead_letters(
-            waiting=show == "waiting", limit=most + 1, only=only, before=before["in"]
-        ),
-        control.message_counts(only),
-        _stale(control, query.get("stale", "")),
+        deliveries.outbox(outgoing),
+        deliveries.dead_letters(incoming),
+        deliveries.counts(only),
+        _stale(deliveries, query.get("stale", "")),
     )
     return {
         "filters": replace(filters, tabs=_tabs(counts)),
@@ -147,7 +141,7 @@ def _tabs(counts: MessageCounts) -> tuple[Tab, ...]:
     )
 
 
-async def _stale(control: Control, text: str) -> list[tuple[str, int, str]]:
+async def _stale(deliveries: Deliveries, text: str) -> list[tuple[str, int, str]]:
     """Return what became of the selected messages in an address that were not changed.
 
     Each has its kind, its number, and its state in words.
@@ -158,8 +152,8 @@ async def _stale(control: Control, text: str) -> list[tuple[str, int, str]]:
     async def state(kind: str, number: int) -> str:
         try:
             if kind == "out":
-                return (await control.outbox_row(number)).state.value
-            row = (await control.dead_letter(number)).row
+                return (await deliveries.outbox_row(number)).state.value
+            row = (await deliveries.dead_letter(number)).row
         except NotFound:
             return "deleted"
         return "waiting" if row.outcome is None else row.outcome.value.replace("_", " ")
@@ -170,33 +164,29 @@ async def _stale(control: Control, text: str) -> list[tuple[str, int, str]]:
 
 def _all(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
     """Return a handler that retries or drops all failed messages that match the filters."""
-    control = service.control
 
     async def answer(request: Request) -> Response:
         sent = await form(request)
         query = query_of(sent.get("rows", ""))
         only = _only(service, _filters(query, await channels(service, query)))
-        retries = sent.get("do", "retry") == "retry"
-        done, before = 0, None
-        while rows := await control.outbox(
-            limit=BATCH, state=OutboxState.DEAD, only=only, before=before
-        ):
+        verb = "retry" if sent.get("do", "retry") == "retry" else "drop"
+        deliveries = service.control.deliveries
+        outgoing, incoming = _acts(service, verb)
+        done, failed = 0, OutboxQuery(OutboxState.DEAD, only=only, limit=BATCH)
+        while rows := await deliveries.outbox(failed):
             # A message that fails again meanwhile is not retried again.
-            before = rows[-1].id
-            outgoing = control.retry_outbox if retries else control.drop_outbox
+            failed = replace(failed, before=rows[-1].id)
             done += await outgoing([row.id for row in rows])
-        before = None
-        while letters := await control.dead_letters(limit=BATCH, only=only, before=before):
-            before = letters[-1].row.id
-            incoming = control.retry_dead_letters if retries else control.dismiss_dead_letters
+        unanswered = DeadLetterQuery(only=only, limit=BATCH)
+        while letters := await deliveries.dead_letters(unanswered):
+            unanswered = replace(unanswered, before=letters[-1].row.id)
             done += await incoming([one.row.id for one in letters])
-        notice = "retried" if retries else "dropped"
-        return _back(sent.get("rows", ""), notice if done else "nothing")
+        return _back(sent.get("rows", ""), _NOTICES[verb] if done else "nothing")
 
     return answer
 
 
-def _selected(control: Control) -> Callable[[Request], Awaitable[Response]]:
+def _selected(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
     """Return a handler that retries or drops the selected messages, as far as they still fail."""
 
     async def answer(request: Request) -> Response:
@@ -204,11 +194,10 @@ def _selected(control: Control) -> Callable[[Request], Awaitable[Response]]:
         ids = {
             kind: [_row(value) for name, value in sent if name == kind] for kind in ("out", "in")
         }
-        retries = ("do", "retry") in sent
-        if not retries and ("do", "drop") not in sent:
+        verb = next((verb for verb in _NOTICES if ("do", verb) in sent), None)
+        if verb is None:
             raise HTTPException(422, "do: retry or drop")
-        outgoing = control.retry_outbox if retries else control.drop_outbox
-        incoming = control.retry_dead_letters if retries else control.dismiss_dead_letters
+        outgoing, incoming = _acts(service, verb)
         done, stale = 0, []
         for kind, how in (("out", outgoing), ("in", incoming)):
             # One by one, to say of each whether it was changed: there is a page of them.
@@ -217,11 +206,17 @@ def _selected(control: Control) -> Callable[[Request], Awaitable[Response]]:
                     done += changed
                 else:
                     stale.append(f"{kind}-{number}")
-        rows = dict(sent).get("rows", "")
-        notice = ("retried" if retries else "dropped") if done else "nothing"
-        return _back(rows, notice, stale)
+        return _back(dict(sent).get("rows", ""), _NOTICES[verb] if done else "nothing", stale)
 
     return answer
+
+
+def _acts(service: PageServices, verb: str) -> tuple[Act, Act]:
+    """Return what retries or drops outgoing messages, and incoming ones."""
+    deliveries = service.control.deliveries
+    if verb == "retry":
+        return deliveries.retry_outbox, deliveries.retry_dead_letters
+    return deliveries.drop_outbox, deliveries.dismiss_dead_letters
 
 
 def _back(rows: str, notice: str, stale: Iterable[str] = ()) -> Response:

@@ -16,7 +16,7 @@ from goclaw_py.operations.explanation import (
     Subject,
     SubjectKind,
 )
-from goclaw_py.records import OutboxRow, OutboxState
+from goclaw_py.records import OutboxQuery, OutboxRow, OutboxState
 from goclaw_py.scheduler.views import ChannelState, GatewayStatus
 
 LATE: Final = timedelta(seconds=10)
@@ -167,7 +167,7 @@ async def _before(src: Sources, row: OutboxRow) -> OutboxRow | None:
     unsent = [
         one
         for state in (OutboxState.PENDING, OutboxState.SENDING)
-        for one in await src.control.outbox(limit=_SEARCHED, state=state)
+        for one in await src.control.deliveries.outbox(OutboxQuery(limit=_SEARCHED, state=state))
         if (one.message.target.channel, one.message.target.account, one.message.target.chat) == key
         and one.id < row.id
     ]
@@ -176,7 +176,7 @@ async def _before(src: Sources, row: OutboxRow) -> OutboxRow | None:
 
 async def find(src: Sources, channel: str, account: str, chat: str, name: str) -> list[OutboxRow]:
     """Return messages to a chat by the channel's id, among the newest."""
-    rows = await src.control.outbox(limit=_SEARCHED)
+    rows = await src.control.deliveries.outbox(OutboxQuery(limit=_SEARCHED))
     return [
         row
         for row in rows

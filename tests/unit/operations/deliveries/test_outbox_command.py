@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.cli.messages import display as post
 from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.operations.deliveries.command import selection
 from goclaw_py.records import OutboxState
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.cli.processes import person_at
@@ -35,11 +35,11 @@ def rows(request: pytest.FixtureRequest) -> None:
         if name in request.fixturenames:
             made = request.getfixturevalue(name)
             control = made.control if isinstance(made, ThreadGateway) else made
-            control.rows = list(EVERY_STATE)
+            control.messages.rows = list(EVERY_STATE)
 
 
 def states(control: FakeControl) -> dict[int, str]:
-    return {row.id: row.state.value for row in control.rows}
+    return {row.id: row.state.value for row in control.messages.rows}
 
 
 def changed(control: FakeControl, verb: str) -> list[object]:
@@ -76,7 +76,7 @@ def test_ages_and_the_next_try_are_told(goclaw: Shell, database: FakeControl) ->
     made = now - timedelta(hours=3, seconds=10)
     # The clock of the machine that stored it may be ahead: no age is negative.
     ahead = now + timedelta(minutes=5)
-    database.rows = [
+    database.messages.rows = [
         replace(fake_post.PENDING, next_attempt_at=later, created_at=made),
         replace(fake_post.SENT, created_at=ahead),
     ]
@@ -92,12 +92,12 @@ def test_what_a_list_does_not_show_is_told(goclaw: Shell, database: FakeControl)
     assert goclaw("outbox", "list", "--state", "dead").err == ""
     assert goclaw("outbox", "list", "--json").err == ""
     assert goclaw("outbox", "list", "--chat", "-1001").err == ""
-    database.rows = [replace(DEAD, id=number) for number in range(1, 1005)]
+    database.messages.rows = [replace(DEAD, id=number) for number in range(1, 1005)]
     assert goclaw("outbox", "list").err.startswith("1000 or more messages could not")
-    database.rows = [fake_post.SENT]
+    database.messages.rows = [fake_post.SENT]
     assert goclaw("outbox", "list").err == ""
     others = [replace(fake_post.SENT, id=number) for number in range(2000, 1000, -1)]
-    database.rows = [*others, DEAD]
+    database.messages.rows = [*others, DEAD]
     got = goclaw("outbox", "list", "--chat", "local")
     assert got.out == "no messages\n"
     assert "searched only the newest 1000 messages" in got.err
@@ -128,14 +128,14 @@ def test_texts_stay_in_their_cells_and_files_are_named_by_their_kind(
     goclaw: Shell, database: FakeControl
 ) -> None:
     """SPEC SEC-1: no second row, no control of the terminal, no turned text."""
-    database.rows = [fake_post.PENDING]
+    database.messages.rows = [fake_post.PENDING]
     out = goclaw("outbox", "list").out
     assert len(out.splitlines()) == 2
     assert not CONTROL & set(out)
     assert "<html> bad gateway" in out
     assert "…" in out
     empty = replace(fake_post.PENDING.message, text="")
-    database.rows = [
+    database.messages.rows = [
         replace(fake_post.PENDING, message=empty),
         replace(fake_post.PENDING, id=2, message=replace(empty, file=None)),
     ]
@@ -180,7 +180,7 @@ def test_a_delivered_message_is_shown_and_a_text_passes_for_no_fact(
     goclaw: Shell, database: FakeControl
 ) -> None:
     bare = replace(fakes.DEAD.message, run_id=None)
-    database.rows = [
+    database.messages.rows = [
         replace(fake_post.SENT, possible_duplicate=True, message=bare),
         replace(fake_post.PENDING, message=replace(bare, file=OutFile(FileKind.VOICE, "/v", "v"))),
     ]
@@ -191,7 +191,7 @@ def test_a_delivered_message_is_shown_and_a_text_passes_for_no_fact(
         assert words not in out
     assert "v (voice) from /v" in goclaw("outbox", "show", "3").out
     message = replace(fakes.DEAD.message, text=fake_post.MESSAGE.text + "\n\n" + "x" * 5000)
-    database.rows = [replace(DEAD, message=message, error="a\nstate    sent\x1b[2J")]
+    database.messages.rows = [replace(DEAD, message=message, error="a\nstate    sent\x1b[2J")]
     out = goclaw("outbox", "show", "7").out
     assert [line for line in out.splitlines() if line.startswith("state")] == ["state      dead"]
     assert out.endswith("\ntext\n  first\n  state    ]0;ownedsent\n\n  " + "x" * 5000 + "\n")
@@ -249,7 +249,7 @@ def test_a_change_is_json_for_programs(goclaw: Shell, gateway: ThreadGateway, ve
 @each_verb
 def test_all_are_more_than_one_page(goclaw: Shell, gateway: ThreadGateway, verb: str) -> None:
     control = gateway.control
-    control.rows = [replace(DEAD, id=number) for number in range(2500, 0, -1)]
+    control.messages.rows = [replace(DEAD, id=number) for number in range(2500, 0, -1)]
     assert goclaw("outbox", verb, "--all").out.endswith(" 2500\n")
     assert "dead" not in states(control).values()
     sizes = [len(ids) for ids in changed(control, verb) if isinstance(ids, tuple)]
@@ -259,30 +259,31 @@ def test_all_are_more_than_one_page(goclaw: Shell, gateway: ThreadGateway, verb:
 def test_pages_go_one_after_the_other_and_not_for_ever(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(post, "PAGE", 2)
-    database.rows = [replace(DEAD, id=number) for number in range(1, 6)]
+    monkeypatch.setattr(selection, "PAGE", 2)
+    database.messages.rows = [replace(DEAD, id=number) for number in range(1, 6)]
     assert goclaw("outbox", "retry", "1", "2", "3", "4", "5").out == "retrying 5\n"
     assert changed(database, "retry") == [(1, 2), (3, 4), (5,)]
     # What fails again at once is not tried for ever.
-    monkeypatch.setattr(post, "PAGE", 2)
-    database.rows = [replace(DEAD, id=number) for number in (1, 2)]
+    monkeypatch.setattr(selection, "PAGE", 2)
+    database.messages.rows = [replace(DEAD, id=number) for number in (1, 2)]
 
-    async def retry_outbox(ids: Collection[int]) -> int:
+    async def retry_outbox(ids: Collection[int], *, now: datetime) -> int:
+        del now
         return len(ids)
 
-    monkeypatch.setattr(database, "retry_outbox", retry_outbox)
+    monkeypatch.setattr(database.messages, "retry_outbox", retry_outbox)
     assert goclaw("outbox", "retry", "--all").out == "retrying 2\n"
 
 
 def test_what_changed_meanwhile_is_told(goclaw: Shell, database: FakeControl) -> None:
-    database.overtaken = 1
+    database.messages.overtaken = 1
     said = "goclaw: skipped 1, which changed meanwhile\n"
     assert goclaw("outbox", "retry", "7", "6") == Done(1, "retrying 1\n", said)
 
 
 @pytest.fixture
 def control(gateway: ThreadGateway) -> FakeControl:
-    gateway.control.rows = [DEAD, fake_post.PENDING]
+    gateway.control.messages.rows = [DEAD, fake_post.PENDING]
     return gateway.control
 
 
@@ -299,7 +300,7 @@ def test_a_person_is_asked_before_messages_are_given_up(control: FakeControl) ->
 
 
 def test_who_says_no_changes_nothing(control: FakeControl) -> None:
-    control.rows = [replace(DEAD, id=number) for number in range(1, 9)]
+    control.messages.rows = [replace(DEAD, id=number) for number in range(1, 9)]
     with person_at("outbox", "drop", "--all") as person:
         assert "… and 3 more" in person.sees("Drop all?")
         person.types("\n")
@@ -319,7 +320,7 @@ def test_who_says_yes_is_not_asked(control: FakeControl, arguments: tuple[str, .
 def test_one_message_is_it(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database.rows = [DEAD]
+    database.messages.rows = [DEAD]
     asked: list[str] = []
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))

@@ -15,10 +15,12 @@ from goclaw_py.cli.output import Column, clock, short_id, show_facts, show_table
 from goclaw_py.core.display_names import person_key
 from goclaw_py.core.messages import Attachment, InboundMessage
 from goclaw_py.operations.control import Control
-from goclaw_py.records import DeadLetter, Unanswered
+from goclaw_py.operations.deliveries import INBOX_HELP
+from goclaw_py.operations.deliveries.command import selection
+from goclaw_py.records import DeadLetter, DeadLetterQuery, Unanswered
 from goclaw_py.scheduler.texts import why
 
-app = typer.Typer(help="Manage incoming messages that failed.", no_args_is_help=True)
+app = typer.Typer(help=INBOX_HELP, no_args_is_help=True)
 
 _COLUMNS = (
     "ID",
@@ -35,10 +37,10 @@ _COLUMNS = (
 
 @app.command("list")
 @with_wide
-@with_options(display.MessageOptions)
+@with_options(selection.MessageOptions)
 def list_(
     ctx: typer.Context,
-    asked: display.MessageOptions,
+    asked: selection.MessageOptions,
     *,
     waiting: Annotated[
         bool, typer.Option("--waiting", help="List unfinished messages instead of failed ones.")
@@ -49,7 +51,8 @@ def list_(
     """List incoming messages that failed, newest first."""
 
     async def ask(control: Control) -> list[DeadLetter]:
-        return await control.dead_letters(waiting=waiting, limit=asked.limit, only=asked.filter())
+        wanted = DeadLetterQuery(waiting, asked.filter(), asked.limit)
+        return await control.deliveries.dead_letters(wanted)
 
     def show_all(found: list[DeadLetter], names: DisplayNames) -> None:
         seen_at = display.now()
@@ -103,11 +106,11 @@ def _without_text(message: InboundMessage) -> str:
 
 
 @app.command()
-def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> None:
+def show(ctx: typer.Context, row_id: selection.Id, *, as_json: AsJson = False) -> None:
     """Show the details of a message, with its full text."""
 
     async def ask(control: Control) -> DeadLetter:
-        return await control.dead_letter(row_id)
+        return await control.deliveries.dead_letter(row_id)
 
     answer(ctx, *with_names(ask, lambda found: _keys([found]), DeadLetter, _show, as_json))
 
@@ -184,22 +187,24 @@ def _line(letter: DeadLetter) -> str:
     return f"{letter.row.id}  from {display.who(message.sender)} in {where}: {words}"
 
 
-_BOX: display.MessageBox[DeadLetter] = display.MessageBox(
-    one=lambda control, row_id: control.dead_letter(row_id),
-    every=lambda control: control.dead_letters(limit=display.PAGE),
+_BOX: selection.MessageBox[DeadLetter] = selection.MessageBox(
+    one=lambda control, row_id: control.deliveries.dead_letter(row_id),
+    every=lambda control: control.deliveries.dead_letters(DeadLetterQuery(limit=selection.PAGE)),
     id_of=lambda letter: letter.row.id,
     line=_line,
 )
-display.add_retry(
+selection.add_retry(
     app,
-    display.MessageChange(_BOX, lambda control, ids: control.retry_dead_letters(ids), _no_change),
+    selection.MessageChange(
+        _BOX, lambda control, ids: control.deliveries.retry_dead_letters(ids), _no_change
+    ),
     "Retry failed messages: run the agent on them again.",
 )
-display.add_drop(
+selection.add_drop(
     app,
-    display.MessageChange(
+    selection.MessageChange(
         _BOX,
-        lambda control, ids: control.dismiss_dead_letters(ids),
+        lambda control, ids: control.deliveries.dismiss_dead_letters(ids),
         _no_change,
         consequence="Dropped messages get no answer and are no longer listed",
     ),

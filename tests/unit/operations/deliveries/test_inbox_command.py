@@ -11,6 +11,7 @@ import typer
 
 from goclaw_py.core.messages import Sender
 from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import DeadLetterQuery
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.web import fake_post
 from tests.unit.web.fakes import FakeControl
@@ -19,7 +20,7 @@ CONTROL = {"\x1b", "\x07", "\r", "\u202e", "\u202d"}
 
 
 def ids(control: FakeControl) -> list[int]:
-    return [letter.row.id for letter in control.mail]
+    return [letter.row.id for letter in control.messages.mail]
 
 
 def test_failed_messages_are_listed_with_the_reason(goclaw: Shell, gateway: ThreadGateway) -> None:
@@ -39,7 +40,7 @@ def test_failed_messages_are_listed_with_the_reason(goclaw: Shell, gateway: Thre
     assert "dropped: the queue was full, so the oldest message was dropped" in dropped
     assert "  (a poll)  " in dropped
     # One more than the limit tells whether there are more.
-    assert gateway.control.calls == [("dead_letters", False, 8)]
+    assert gateway.control.calls == [("dead_letters", DeadLetterQuery(limit=8))]
     rows = goclaw.data("inbox", "list")
     assert [row["row"]["outcome"] for row in rows] == ["lost", "dropped"]
     assert (rows[0]["attempts"], rows[1]["row"]["reason"]) == (3, "queue_dropped")
@@ -48,12 +49,14 @@ def test_failed_messages_are_listed_with_the_reason(goclaw: Shell, gateway: Thre
 
 def test_waiting_messages_are_listed_when_asked_for(goclaw: Shell, database: FakeControl) -> None:
     recent = datetime.now(UTC) - timedelta(hours=3, minutes=5, seconds=9)
-    database.mail[2] = replace(fake_post.NEXT, row=replace(fake_post.NEXT.row, received_at=recent))
+    database.messages.mail[2] = replace(
+        fake_post.NEXT, row=replace(fake_post.NEXT.row, received_at=recent)
+    )
     _, waits, begun = goclaw("inbox", "list", "--waiting").out.splitlines()
     assert "waiting for a run" in waits
     assert " 3h 5m " in waits
     assert f"run {fake_post.RUN} is in progress" in begun
-    database.mail = []
+    database.messages.mail = []
     assert goclaw("inbox", "list").out == "no failed messages\n"
     assert goclaw("inbox", "list", "--waiting").out == "no messages waiting\n"
 
@@ -61,7 +64,7 @@ def test_waiting_messages_are_listed_when_asked_for(goclaw: Shell, database: Fak
 def test_what_cannot_be_seen_is_named_or_left_out(goclaw: Shell, database: FakeControl) -> None:
     quiet = replace(fake_post.MESSAGE, text=" \n")
     nameless = Sender("7", "\u202e\x1b")
-    database.mail = [
+    database.messages.mail = [
         replace(fake_post.LOST, row=replace(fake_post.LOST.row, message=message))
         for message in (quiet, replace(quiet, attachments=(), sender=nameless))
     ]
@@ -108,7 +111,9 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
 def test_a_message_that_waits_has_no_end(goclaw: Shell, database: FakeControl) -> None:
     bare = replace(fake_post.MESSAGE, reply_to=None, edits=None, album=None, cut=False, quote="")
     plain = replace(bare, attachments=(), place_name="", text="next")
-    database.mail = [replace(fake_post.NEXT, row=replace(fake_post.NEXT.row, message=plain))]
+    database.messages.mail = [
+        replace(fake_post.NEXT, row=replace(fake_post.NEXT.row, message=plain))
+    ]
     out = goclaw("inbox", "show", "10").out
     for words in ("waiting for a run", "not yet", "none", "\n\ntext\n  next\n"):
         assert words in out
@@ -124,7 +129,7 @@ def test_a_press_is_shown_and_what_was_stopped_can_be_tried_again(
     assert "a poll" in out
     assert "\ntext\n" not in out
     row = replace(fake_post.LOST.row, outcome=Outcome.CANCELLED)
-    database.mail = [replace(fake_post.LOST, row=row)]
+    database.messages.mail = [replace(fake_post.LOST, row=row)]
     assert goclaw("inbox", "retry", "8").out == "retrying 1\n"
 
 
@@ -135,7 +140,7 @@ def test_a_press_is_shown_and_what_was_stopped_can_be_tried_again(
 def test_messages_are_tried_again_or_given_up(
     goclaw: Shell, gateway: ThreadGateway, verb: str, does: str, key: str, call: str
 ) -> None:
-    control, mail = gateway.control, list(gateway.control.mail)
+    control, mail = gateway.control, list(gateway.control.messages.mail)
     got = goclaw("inbox", verb, "10", "12", "99")
     assert (got.code, got.out) == (1, f"nothing to {verb}\n")
     assert got.err.splitlines() == [
@@ -148,11 +153,11 @@ def test_messages_are_tried_again_or_given_up(
     assert control.calls[-1] == (call, (8, 9))
     assert ids(control) == [10, 11, 12]
     # All are those that failed.
-    control.mail = list(mail)
+    control.messages.mail = list(mail)
     assert goclaw("inbox", verb, "--all").out == f"{does} 2\n"
     assert ids(control) == [10, 11, 12]
     assert goclaw("inbox", verb, "--all") == Done(0, f"nothing to {verb}\n", "")
-    control.mail = mail
+    control.messages.mail = mail
     assert goclaw.data("inbox", verb, "--all") == {key: 2}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.messages import Target
-from goclaw_py.records import ALL_MESSAGES, MessageFilter, OutboxState
+from goclaw_py.records import ALL_MESSAGES, MessageFilter, OutboxQuery, OutboxState
 from tests.unit.web import fakes
 from tests.unit.web.fake_post import PENDING, SENT, TOPIC
 from tests.unit.web.fakes import FakeControl
@@ -19,6 +19,11 @@ CHAT = Target("telegram", "work", "-1001")
 ROWS = "chat=telegram.work%3A-1001&search=a+b&before=9&in=4&next=%2F%2Fx"
 BACK = "chat=telegram.work%3A-1001&search=a+b&before=9&in=4"
 DEAD = replace(PENDING, state=OutboxState.DEAD)
+
+
+def asked(control: FakeControl) -> list[OutboxQuery]:
+    """The lists of outgoing messages that were read."""
+    return [one for _, *given in control.calls for one in given if isinstance(one, OutboxQuery)]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +40,7 @@ DEAD = replace(PENDING, state=OutboxState.DEAD)
 async def test_what_is_selected_is_retried_or_dropped(
     browser: Browser, control: FakeControl, body: str, calls: list[tuple[object, ...]], notice: str
 ) -> None:
-    control.rows = [replace(DEAD, id=number) for number in (4, 5)]
+    control.messages.rows = [replace(DEAD, id=number) for number in (4, 5)]
     answer = await browser.post("/deliveries/selected", content=body, headers={**FORM, **ORIGIN})
     assert (answer.status_code, answer.headers["location"]) == (303, f"/deliveries?notice={notice}")
     assert control.calls == calls
@@ -45,7 +50,7 @@ async def test_each_selected_message_that_was_not_changed_is_named(
     browser: Browser, control: FakeControl
 ) -> None:
     """Another person was faster. The filters stay."""
-    control.rows = [SENT, DEAD]
+    control.messages.rows = [SENT, DEAD]
     place = f"/deliveries?{BACK}&stale=out-778.in-777&notice=nothing"
     fields = {"out": 778, "in": 777, "do": "drop", "rows": ROWS}
     await browser.leads("/deliveries/selected", place, **fields)
@@ -66,14 +71,14 @@ async def test_a_selection_that_says_nothing_is_refused(
 async def test_all_that_match_are_retried_once(
     browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goclaw_py.web.pages.deliveries.BATCH", 2)
-    control.rows = [replace(DEAD, id=number) for number in (9, 8, 7)]
+    monkeypatch.setattr("goclaw_py.operations.deliveries.page.BATCH", 2)
+    control.messages.rows = [replace(DEAD, id=number) for number in (9, 8, 7)]
     place = f"/deliveries?{BACK}&notice=retried"
     await browser.leads("/deliveries/all", place, rows=ROWS, do="retry")
     retried = [call[1] for call in control.calls if call[0] == "retry_outbox"]
     assert retried == [(9, 8), (7,)]
     only = MessageFilter(chat=CHAT, text="a b")
-    assert {call[3] for call in control.calls if call[0] == "outbox"} == {only}
+    assert {query.only for query in asked(control)} == {only}
 
 
 @pytest.mark.parametrize(
@@ -92,14 +97,13 @@ async def test_the_address_selects_messages(
     browser: Browser, control: FakeControl, query: str, only: MessageFilter
 ) -> None:
     assert (await browser.get(f"/deliveries?{query}")).status_code == 200
-    asked = next(call for call in control.calls if call[0] == "outbox")
-    assert asked[3:] == (() if only == ALL_MESSAGES else (only,))
+    assert [query.only for query in asked(control)] == [only]
 
 
 async def test_tabs_count_and_chats_are_links_with_names(
     browser: Browser, control: FakeControl
 ) -> None:
-    control.rows = [SENT, DEAD]
+    control.messages.rows = [SENT, DEAD]
     control.named = KnownNames({replace(TOPIC, thread=None): "Ann <\u202eb>"})
     said = await browser.says("/deliveries?show=sent&search=x", "sent <small>1<")
     assert "failed <small>4<" in said

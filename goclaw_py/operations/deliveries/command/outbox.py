@@ -15,12 +15,14 @@ from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, clock, one_line, show_facts, show_table
 from goclaw_py.core.display_names import address
 from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.records import OutboxRow, OutboxState
+from goclaw_py.operations.deliveries import OUTBOX_HELP
+from goclaw_py.operations.deliveries.command import selection
+from goclaw_py.records import OutboxQuery, OutboxRow, OutboxState
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
 
-app = typer.Typer(help="Manage outgoing messages.", no_args_is_help=True)
+app = typer.Typer(help=OUTBOX_HELP, no_args_is_help=True)
 
 _COLUMNS = (
     "ID",
@@ -47,10 +49,10 @@ class _Listed:
 
 @app.command("list")
 @with_wide
-@with_options(display.MessageOptions)
+@with_options(selection.MessageOptions)
 def list_(
     ctx: typer.Context,
-    asked: display.MessageOptions,
+    asked: selection.MessageOptions,
     state: Annotated[str | None, choice(OutboxState)] = None,
     chat: Annotated[
         str | None, typer.Option(help="Chat id, or a beginning of CHANNEL/ACCOUNT/ID/TOPIC.")
@@ -64,14 +66,16 @@ def list_(
     only, limit = asked.filter(), asked.limit
 
     async def ask(control: Control) -> _Listed:
-        most = limit if chat is None else display.PAGE
-        found = await control.outbox(limit=most, state=wanted, only=only)
+        most = limit if chat is None else selection.PAGE
+        query = OutboxQuery(wanted, only=only, limit=most)
+        found = await control.deliveries.outbox(query)
         dead: list[OutboxRow] = []
         if wanted is None and not as_json:
-            dead = await control.outbox(limit=display.PAGE, state=OutboxState.DEAD, only=only)
+            query = OutboxQuery(OutboxState.DEAD, only=only, limit=selection.PAGE)
+            dead = await control.deliveries.outbox(query)
         rows = [row for row in found if _goes_to(row.message.target, chat)]
         in_chat = sum(_goes_to(row.message.target, chat) for row in dead)
-        is_whole = chat is None or len(found) < display.PAGE or len(rows) >= limit
+        is_whole = chat is None or len(found) < selection.PAGE or len(rows) >= limit
         return _Listed(rows[:limit], in_chat, is_whole)
 
     kind = list[OutboxRow]
@@ -85,14 +89,14 @@ def _keys(found: _Listed) -> Iterator[str]:
 
 def _rows(found: _Listed) -> list[OutboxRow]:
     if not found.searched_all:
-        typer.echo(f"searched only the newest {display.PAGE} messages", err=True)
+        typer.echo(f"searched only the newest {selection.PAGE} messages", err=True)
     return found.rows
 
 
 def _show_all(found: _Listed, names: DisplayNames) -> None:
     rows, seen_at = _rows(found), display.now()
     if found.dead:
-        what = display.count_of(found.dead)
+        what = selection.count_of(found.dead)
         typer.echo(f"{what} could not be sent; see: goclaw outbox list --state dead", err=True)
     show_table(_COLUMNS, [_row(one, names, seen_at) for one in rows], empty="no messages")
 
@@ -141,11 +145,11 @@ def _without_text(message: OutboundMessage) -> str:
 
 
 @app.command()
-def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> None:
+def show(ctx: typer.Context, row_id: selection.Id, *, as_json: AsJson = False) -> None:
     """Show the details of a message, with its full text."""
 
     async def ask(control: Control) -> OutboxRow:
-        return await control.outbox_row(row_id)
+        return await control.deliveries.outbox_row(row_id)
 
     def keys(found: OutboxRow) -> Iterator[str]:
         yield address(found.message.target)
@@ -229,22 +233,25 @@ def _line(row: OutboxRow) -> str:
     return f"{row.id}  to {display.place(message.target)}: {display.words(message.text)}"
 
 
-_BOX: display.MessageBox[OutboxRow] = display.MessageBox(
-    one=lambda control, row_id: control.outbox_row(row_id),
-    every=lambda control: control.outbox(limit=display.PAGE, state=OutboxState.DEAD),
+_DEAD = OutboxQuery(OutboxState.DEAD, limit=selection.PAGE)
+_BOX: selection.MessageBox[OutboxRow] = selection.MessageBox(
+    one=lambda control, row_id: control.deliveries.outbox_row(row_id),
+    every=lambda control: control.deliveries.outbox(_DEAD),
     id_of=lambda row: row.id,
     line=_line,
 )
-display.add_retry(
+selection.add_retry(
     app,
-    display.MessageChange(_BOX, lambda control, ids: control.retry_outbox(ids), _no_retry),
+    selection.MessageChange(
+        _BOX, lambda control, ids: control.deliveries.retry_outbox(ids), _no_retry
+    ),
     "Retry dead or dropped messages. --all retries all dead ones.",
 )
-display.add_drop(
+selection.add_drop(
     app,
-    display.MessageChange(
+    selection.MessageChange(
         _BOX,
-        lambda control, ids: control.drop_outbox(ids),
+        lambda control, ids: control.deliveries.drop_outbox(ids),
         _no_drop,
         consequence="Dropped messages are never sent",
     ),

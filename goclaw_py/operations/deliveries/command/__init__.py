@@ -1,0 +1,1 @@
+"""The commands ``goclaw outbox`` and ``goclaw inbox``."""

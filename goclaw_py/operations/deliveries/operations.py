@@ -1,0 +1,111 @@
+"""What operators do with outgoing messages, and with incoming ones that failed (SPEC IO-3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from goclaw_py.core.actors import Least
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.metrics import NO_METER, Delivery, MetricsRecorder
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.operations.declare import operation
+from goclaw_py.operations.deliveries import changes
+from goclaw_py.records import (
+    ALL_DEAD_LETTERS,
+    ALL_MESSAGES,
+    ALL_OUTGOING,
+    DeadLetter,
+    DeadLetterQuery,
+    MessageFilter,
+    OutboxQuery,
+    OutboxRow,
+    OutboxState,
+    Store,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCounts:
+    """The numbers of messages.
+
+    Args:
+        outgoing: By state.
+        failed: Incoming messages that failed and were not dismissed.
+        waiting: Incoming messages that have not ended.
+    """
+
+    outgoing: dict[OutboxState, int]
+    failed: int
+    waiting: int
+
+
+class Deliveries:
+    """Every method may raise ``StoreUnavailable``, and ``NoGateway`` from another process.
+
+    Args:
+        meter: Counts dropped messages in a gateway.
+    """
+
+    def __init__(self, store: Store, clock: Clock, meter: MetricsRecorder = NO_METER) -> None:
+        self._store = store
+        self._clock = clock
+        self._meter = meter
+
+    @operation("GET /api/outbox", Least.VIEWER)
+    async def outbox(self, query: OutboxQuery = ALL_OUTGOING) -> list[OutboxRow]:
+        """Return outgoing messages, the newest first."""
+        return await self._store.outbox(query)
+
+    @operation("GET /api/outbox/counts", Least.VIEWER)
+    async def counts(self, only: MessageFilter = ALL_MESSAGES) -> MessageCounts:
+        """Return how many messages are in each state."""
+        outgoing, (failed, waiting) = await asyncio.gather(
+            self._store.outbox_counts(only), self._store.dead_letter_counts(only)
+        )
+        return MessageCounts(outgoing, failed, waiting)
+
+    @operation("GET /api/outbox/{row_id}", Least.VIEWER)
+    async def outbox_row(self, row_id: int) -> OutboxRow:
+        """Return an outgoing message. Raises ``NotFound``."""
+        row = await self._store.outbox_row(row_id)
+        if row is None:
+            raise NotFound(f"there is no message {row_id} in the outbox")
+        return row
+
+    @operation("POST /api/outbox/retry", Least.OPERATOR, changes.RETRY_OUTBOX, key="retried")
+    async def retry_outbox(self, ids: Collection[int]) -> int:
+        """Retry dead and dropped messages; return their number (SPEC IO-3)."""
+        return await self._store.retry_outbox(ids, now=self._clock.now())
+
+    @operation("POST /api/outbox/drop", Least.OPERATOR, changes.DROP_OUTBOX, key="dropped")
+    async def drop_outbox(self, ids: Collection[int]) -> int:
+        """Drop dead and waiting messages; return their number."""
+        dropped = await self._store.drop_outbox(ids, now=self._clock.now())
+        for channel in dropped.elements():
+            self._meter.delivered(channel, Delivery.DROPPED)
+        return dropped.total()
+
+    @operation("GET /api/inbox", Least.VIEWER)
+    async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:
+        """Return incoming messages that failed, or that have not ended; the newest first."""
+        return await self._store.dead_letters(query)
+
+    @operation("GET /api/inbox/{row_id}", Least.VIEWER)
+    async def dead_letter(self, row_id: int) -> DeadLetter:
+        """Return an incoming message in any state. Raises ``NotFound``."""
+        found = await self._store.dead_letter(row_id)
+        if found is None:
+            raise NotFound(f"there is no message {row_id} in the inbox")
+        return found
+
+    @operation("POST /api/inbox/retry", Least.OPERATOR, changes.RETRY_INBOX, key="retried")
+    async def retry_dead_letters(self, ids: Collection[int]) -> int:
+        """Retry messages that ended without an answer; return their number."""
+        return await self._store.retry_dead_letters(ids, now=self._clock.now())
+
+    @operation("POST /api/inbox/drop", Least.OPERATOR, changes.DISMISS, key="dropped")
+    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
+        """Dismiss messages that ended without an answer; return their number."""
+        return await self._store.dismiss_dead_letters(ids)

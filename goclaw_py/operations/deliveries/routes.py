@@ -1,0 +1,150 @@
+"""Outgoing messages, and incoming ones that failed, in the API (SPEC OPS-2, IO-3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+from fastapi.exceptions import RequestValidationError
+
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.targets import TARGET_FORM, parse_target
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.deliveries.operations import Deliveries, MessageCounts
+from goclaw_py.records import (
+    DeadLetter,
+    DeadLetterQuery,
+    MessageFilter,
+    OutboxQuery,
+    OutboxRow,
+    OutboxState,
+)
+from goclaw_py.web.api.paging import LINK, Instant, Limit, Page, RowBefore, in_utc
+from goclaw_py.web.api.serve import serve
+from goclaw_py.web.api.wire import MAX_ROW_ID, Body, RowIds
+
+RowPath = Annotated[int, Path(ge=0, le=MAX_ROW_ID, examples=[120])]
+OfRun = Annotated[
+    str | None, Query(min_length=1, max_length=512, description="The whole id of a run.")
+]
+
+
+async def _selected(
+    channel: Annotated[str | None, Query(max_length=64, examples=["telegram"])] = None,
+    chat: Annotated[
+        str | None,
+        Query(max_length=256, description=f"A chat: {TARGET_FORM}", examples=["telegram:100"]),
+    ] = None,
+    since: Instant | None = None,
+    search: Annotated[str, Query(max_length=256, description="A part of the text.")] = "",
+) -> MessageFilter:
+    target = None if chat is None else parse_target(chat)
+    if chat is not None and target is None:
+        wrong = {"type": "value_error", "loc": ("query", "chat"), "msg": f"must be {TARGET_FORM}"}
+        raise RequestValidationError([wrong])
+    begun = None if since is None else in_utc("since", since)
+    return MessageFilter(channel, target, begun, search)
+
+
+Selected = Annotated[MessageFilter, Depends(_selected)]
+
+
+class RowsBody(Body):
+    """Ids of outbox or inbox rows."""
+
+    ids: RowIds
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """The number of rows that are retried."""
+
+    retried: int
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedRows:
+    """The number of rows that were dropped."""
+
+    dropped: int
+
+
+def outbox_routes(control: Control) -> APIRouter:
+    """Return the routes about outgoing messages."""
+    api = APIRouter(tags=["outbox"])
+
+    @serve(api, Deliveries.outbox, responses=LINK)
+    async def outbox(
+        page: Page,
+        only: Selected,
+        limit: Limit = 50,
+        before: RowBefore = None,
+        state: OutboxState | None = None,
+        run: OfRun = None,
+    ) -> list[OutboxRow]:
+        """List outgoing messages, the newest first; of one `state`, or of one `run`.
+
+        All given conditions apply. The case of A to Z in `search` is ignored.
+        """
+        of_run = None if run is None else RunId(run)
+        wanted = OutboxQuery(state, of_run, only, limit + 1, before)
+        return page.of(await control.deliveries.outbox(wanted), limit, lambda row: row.id)
+
+    @serve(api, Deliveries.counts)
+    async def counts(only: Selected) -> MessageCounts:
+        """Count outgoing messages by state, and incoming ones that failed or wait."""
+        return await control.deliveries.counts(only)
+
+    @serve(api, Deliveries.outbox_row)
+    async def one(row_id: RowPath) -> OutboxRow:
+        """Get an outgoing message in any state."""
+        return await control.deliveries.outbox_row(row_id)
+
+    @serve(api, Deliveries.retry_outbox)
+    async def retry(body: RowsBody) -> Retried:
+        """Retry dead and dropped messages."""
+        return Retried(await control.deliveries.retry_outbox(body.ids))
+
+    @serve(api, Deliveries.drop_outbox)
+    async def drop(body: RowsBody) -> DroppedRows:
+        """Drop dead and waiting messages."""
+        return DroppedRows(await control.deliveries.drop_outbox(body.ids))
+
+    return api
+
+
+def inbox_routes(control: Control) -> APIRouter:
+    """Return the routes about incoming messages."""
+    api = APIRouter(tags=["inbox"])
+
+    @serve(api, Deliveries.dead_letters, responses=LINK)
+    async def inbox(
+        page: Page,
+        only: Selected,
+        limit: Limit = 50,
+        before: RowBefore = None,
+        *,
+        waiting: bool = False,
+    ) -> list[DeadLetter]:
+        """List failed incoming messages, or with `waiting` unfinished ones; the newest first."""
+        wanted = DeadLetterQuery(waiting, only, limit + 1, before)
+        found = await control.deliveries.dead_letters(wanted)
+        return page.of(found, limit, lambda letter: letter.row.id)
+
+    @serve(api, Deliveries.dead_letter)
+    async def one(row_id: RowPath) -> DeadLetter:
+        """Get an incoming message in any state."""
+        return await control.deliveries.dead_letter(row_id)
+
+    @serve(api, Deliveries.retry_dead_letters)
+    async def retry(body: RowsBody) -> Retried:
+        """Retry messages that ended without an answer."""
+        return Retried(await control.deliveries.retry_dead_letters(body.ids))
+
+    @serve(api, Deliveries.dismiss_dead_letters)
+    async def drop(body: RowsBody) -> DroppedRows:
+        """Dismiss messages that ended without an answer."""
+        return DroppedRows(await control.deliveries.dismiss_dead_letters(body.ids))
+
+    return api

@@ -1,0 +1,66 @@
+"""``/api/outbox`` and ``/api/inbox``: messages and their delivery (SPEC OPS-2, IO-3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from goclaw_py.cli.client.control import RemoteControl
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.ids import RunId
+from goclaw_py.operations.deliveries.operations import MessageCounts
+from goclaw_py.records import DeadLetterQuery, MessageFilter, OutboxQuery, OutboxState
+from tests.unit.web import fakes
+from tests.unit.web.fake_post import ANSWERED, AT, BEGUN, DROPPED, LOST, NEXT, TOPIC
+from tests.unit.web.harness import Gateway
+
+pytestmark = pytest.mark.real_time
+
+FEW = MessageFilter("telegram", replace(TOPIC, thread=None), AT - timedelta(hours=1), "a&b")
+DEAD = OutboxQuery(OutboxState.DEAD)
+
+
+async def test_everything_comes_back_as_it_was(made: Gateway, remote: RemoteControl) -> None:
+    assert await remote.deliveries.outbox(DEAD) == [fakes.DEAD]
+    assert await remote.deliveries.outbox_row(fakes.DEAD.id) == fakes.DEAD
+    assert await remote.deliveries.dead_letters() == [LOST, DROPPED]
+    assert await remote.deliveries.dead_letters(DeadLetterQuery(waiting=True)) == [NEXT, BEGUN]
+    assert await remote.deliveries.dead_letter(ANSWERED.row.id) == ANSWERED
+    counts = MessageCounts({OutboxState.DEAD: 1}, failed=3, waiting=2)
+    assert await remote.deliveries.counts(FEW) == counts
+    assert ("outbox_counts", FEW) in made.control.calls
+    with pytest.raises(NotFound, match="there is no message 99 in the inbox"):
+        await remote.deliveries.dead_letter(99)
+
+
+async def test_each_field_of_a_query_selects(made: Gateway, remote: RemoteControl) -> None:
+    """One more row than was asked for says whether there is another page."""
+    outgoing = OutboxQuery(OutboxState.DEAD, RunId("0190"), FEW, limit=7, before=2**41)
+    incoming = DeadLetterQuery(True, FEW, limit=8, before=9)
+    await remote.deliveries.outbox(outgoing)
+    await remote.deliveries.dead_letters(incoming)
+    asked = [("outbox", replace(outgoing, limit=8)), ("dead_letters", replace(incoming, limit=9))]
+    assert made.control.calls == asked
+
+
+async def test_pages_follow_each_other(made: Gateway, remote: RemoteControl) -> None:
+    made.control.messages.rows = [replace(fakes.DEAD, id=number) for number in (9, 7, 4)]
+    assert [row.id for row in await remote.deliveries.outbox(OutboxQuery(before=7))] == [4]
+    assert await remote.deliveries.outbox(OutboxQuery(run=RunId("other"))) == []
+    assert len(await remote.deliveries.outbox(replace(DEAD, run=fakes.RUN_ID))) == 3
+    assert await remote.deliveries.dead_letters(DeadLetterQuery(before=9)) == [LOST]
+
+
+async def test_messages_are_retried_and_dropped(made: Gateway, remote: RemoteControl) -> None:
+    assert await remote.deliveries.retry_outbox([fakes.DEAD.id, 1]) == 1
+    assert await remote.deliveries.drop_outbox([fakes.DEAD.id, 1]) == 1
+    assert await remote.deliveries.retry_dead_letters([8, 1]) == 1
+    assert await remote.deliveries.dismiss_dead_letters([8, 9]) == 1
+    assert made.control.calls == [
+        ("retry_outbox", (fakes.DEAD.id, 1)),
+        ("drop_outbox", (fakes.DEAD.id, 1)),
+        ("retry_dead_letters", (8, 1)),
+        ("dismiss_dead_letters", (8, 9)),
+    ]

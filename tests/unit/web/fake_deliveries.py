@@ -1,0 +1,105 @@
+"""Messages, and a control that knows them: the real operations over a fake store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import cast
+
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.operations.deliveries.operations import Deliveries
+from goclaw_py.records import (
+    DeadLetter,
+    DeadLetterQuery,
+    MessageFilter,
+    OutboxQuery,
+    OutboxRow,
+    OutboxState,
+    Store,
+)
+from tests.unit.web.fake_post import ANSWERED, BEGUN, DROPPED, LOST, NEXT, FakePost, FixedClock
+
+
+@dataclass
+class FakeDeliveryStore:
+    """The messages of ``FakeControl``. ``called`` notes what is asked of it.
+
+    So many of the next rows as ``overtaken`` have changed before they could be.
+    """
+
+    called: Callable[..., None]
+    rows: list[OutboxRow] = field(default_factory=list)
+    mail: list[DeadLetter] = field(default_factory=lambda: [LOST, DROPPED, NEXT, BEGUN, ANSWERED])
+    overtaken: int = 0
+
+    async def outbox(self, query: OutboxQuery) -> list[OutboxRow]:
+        self.called("outbox", query)
+        found = [row for row in self.rows if query.state in (None, row.state)]
+        found = [row for row in found if query.run in (None, row.message.run_id)]
+        return [row for row in found if query.before is None or row.id < query.before][
+            : query.limit
+        ]
+
+    async def outbox_counts(self, only: MessageFilter) -> dict[OutboxState, int]:
+        self.called("outbox_counts", only)
+        return dict(Counter(row.state for row in self.rows))
+
+    async def outbox_row(self, row_id: int) -> OutboxRow | None:
+        self.called("outbox_row", row_id)
+        return next((row for row in self.rows if row.id == row_id), None)
+
+    async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
+        del now
+        self.called("retry_outbox", tuple(ids))
+        return self._change(ids, OutboxState.PENDING).total()
+
+    async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> Counter[str]:
+        del now
+        self.called("drop_outbox", tuple(ids))
+        return self._change(ids, OutboxState.DROPPED)
+
+    def _change(self, ids: Collection[int], state: OutboxState) -> Counter[str]:
+        found = [row.message.target.channel for row in self.rows if row.id in ids]
+        self.rows = [replace(row, state=state) if row.id in ids else row for row in self.rows]
+        return Counter(found[self.overtaken :])
+
+    async def dead_letters(self, query: DeadLetterQuery) -> list[DeadLetter]:
+        self.called("dead_letters", query)
+        mail = [one for one in self.mail if query.before is None or one.row.id < query.before]
+        ended = [one for one in mail if one.row.outcome not in (None, Outcome.COMPLETED)]
+        waiting = [one for one in mail if one.row.outcome is None]
+        return (waiting if query.waiting else ended)[: query.limit]
+
+    async def dead_letter_counts(self, only: MessageFilter) -> tuple[int, int]:
+        self.called("dead_letter_counts", only)
+        failed = sum(one.row.outcome is not None for one in self.mail)
+        return failed, len(self.mail) - failed
+
+    async def dead_letter(self, row_id: int) -> DeadLetter | None:
+        self.called("dead_letter", row_id)
+        return next((one for one in self.mail if one.row.id == row_id), None)
+
+    async def retry_dead_letters(self, ids: Collection[int], *, now: datetime) -> int:
+        del now
+        self.called("retry_dead_letters", tuple(ids))
+        return self._remove(ids)
+
+    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
+        self.called("dismiss_dead_letters", tuple(ids))
+        return self._remove(ids)
+
+    def _remove(self, ids: Collection[int]) -> int:
+        before = len(self.mail)
+        self.mail = [one for one in self.mail if one.row.id not in ids]
+        return before - len(self.mail)
+
+
+class FakeDeliveries(FakePost):
+    """The part of ``FakeControl`` that is about messages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages = FakeDeliveryStore(self._called)
+        self.deliveries = Deliveries(cast("Store", self.messages), FixedClock())
