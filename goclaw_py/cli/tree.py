@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from goclaw_py.cli.command_text import command_actor
 from goclaw_py.core.actors import acts
-from goclaw_py.operations import approvals, deliveries, people, runs, settings
+from goclaw_py.operations import approvals, deliveries, heartbeats, people, runs, settings
 
 PLACES: Final = {
     "init": ("system.init:init", "Set up goclaw: ask a few questions, and write the settings."),
@@ -36,8 +36,11 @@ PLACES: Final = {
     "inbox": ("goclaw_py.operations.deliveries.command.inbox:app", deliveries.INBOX_HELP),
     "outbox": ("goclaw_py.operations.deliveries.command.outbox:app", deliveries.OUTBOX_HELP),
     "cron": ("cron.commands:app", "Manage scheduled jobs."),
-    "heartbeat": ("heartbeat.commands:app", "Manage heartbeats (regular checks of HEARTBEAT.md)."),
-    "event": ("heartbeat.commands:event", "Send an event to an agent."),
+    "heartbeat": ("goclaw_py.operations.heartbeats.command.commands:app", heartbeats.HELP),
+    "event": (
+        "goclaw_py.operations.heartbeats.command.commands:event",
+        "Send an event to an agent.",
+    ),
     "pairing": ("goclaw_py.operations.people.command:app", people.HELP),
     "groups": ("goclaw_py.operations.people.command.groups:app", people.HELP_OF_GROUPS),
     "web": ("goclaw_py.operations.people.command.web:app", people.HELP_OF_WEB),

@@ -29,7 +29,7 @@ from goclaw_py.operations.control import (
 )
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
-from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.lookup import only
 from goclaw_py.operations.people.operations import People

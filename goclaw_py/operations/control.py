@@ -17,7 +17,7 @@ from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.audit import AuditReader
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
-from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs

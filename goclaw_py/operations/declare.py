@@ -26,6 +26,8 @@ class Operation:
         change: None: it changes nothing.
         key: The key of the response that has the result; "": the response is the result.
         unsent: An argument that the gateway knows by itself.
+        read: Makes the result from the response; its annotation says what that is.
+        without: The path if the argument in that of ``route`` is None.
     """
 
     route: str
@@ -33,23 +35,17 @@ class Operation:
     change: Change | None = None
     key: str = ""
     unsent: str = ""
+    read: Callable[[Any], Any] | None = None
+    without: str = ""
 
-
-def operation(
-    route: str,
-    least: Least,
-    change: Change | None = None,
-    *,
-    key: str = "",
-    unsent: str = "",
-) -> Callable[[_Method], _Method]:
-    """Declare an operation; see ``Operation``."""
-
-    def declare(method: _Method) -> _Method:
-        setattr(method, _ATTRIBUTE, Operation(route, least, change, key, unsent))
+    def __call__(self, method: _Method) -> _Method:
+        """Declare it of a method."""
+        setattr(method, _ATTRIBUTE, self)
         return method
 
-    return declare
+
+operation = Operation
+"""The decorator of the methods."""
 
 
 def declared(method: Callable[..., Any]) -> Operation:
@@ -109,5 +105,7 @@ class Noun:
         """Yield each route of the API and of the pages, with its least role."""
         for one in self.operations.values():
             yield one.route, one.least
+            if one.without:
+                yield f"{one.route.split()[0]} {one.without}", one.least
         for least, routes in self.pages.items():
             yield from ((route, least) for route in routes)

@@ -7,8 +7,9 @@ from typing import Final
 from goclaw_py.operations.approvals.noun import APPROVALS
 from goclaw_py.operations.declare import Noun
 from goclaw_py.operations.deliveries.noun import DELIVERIES
+from goclaw_py.operations.heartbeats.noun import HEARTBEATS
 from goclaw_py.operations.people.noun import PEOPLE
 from goclaw_py.operations.runs.noun import RUNS
 from goclaw_py.operations.settings.noun import SETTINGS
 
-NOUNS: Final[tuple[Noun, ...]] = (APPROVALS, DELIVERIES, PEOPLE, RUNS, SETTINGS)
+NOUNS: Final[tuple[Noun, ...]] = (APPROVALS, DELIVERIES, HEARTBEATS, PEOPLE, RUNS, SETTINGS)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from goclaw_py.core.budget import Budget, BudgetScope, Limit
 from goclaw_py.core.concurrency import in_thread_if_long
@@ -25,7 +25,6 @@ from goclaw_py.core.storable import storable
 from goclaw_py.core.text import first_words, split_half
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.values import value
-from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService, Requester
 from goclaw_py.records import NewRun
 from goclaw_py.runs.agent_loop import (
@@ -52,6 +51,10 @@ from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
 from goclaw_py.runs.toolbox import Children, Toolbox, ToolboxFactory, ToolContext
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.runs.turn import Turn
+
+if TYPE_CHECKING:
+    # Its module knows what is stored, which knows agents, which know this.
+    from goclaw_py.operations.heartbeats.operations import HeartbeatService
 
 _PROMPT_CHARS = 120
 """How much of its prompt a run shows to operators."""

@@ -12,15 +12,18 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutFile, Target
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.values import value
-from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService, Requester
+
+if TYPE_CHECKING:
+    # Its module knows what is stored, which knows agents, which know this.
+    from goclaw_py.operations.heartbeats.operations import HeartbeatService
 
 
 @dataclass(frozen=True, slots=True)

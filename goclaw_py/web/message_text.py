@@ -31,14 +31,12 @@ HIDDEN: Final = "(hidden)"
 """What stands in the place of a text."""
 
 PLAIN: Final[Mapping[str, str]] = {
-    "ActiveHours": "zone",
     "Attachment": "ref mime",
     "ChannelView": "name account detail warning proxy",
     "Cron": "expression",
     "Explanation": "code",
     "ExplanationStep": "code",
     "GatewayStatus": "release database",
-    "HeartbeatPolicy": "zone model",
     "HistoryEntry": "format",
     "InboundMessage": "external_id message_id reply_to album edits",
     "Job": "last_status creator",
@@ -79,20 +77,14 @@ TEXT: Final[Mapping[str, str]] = {
     "AuditEntry": "kind actor role via node action subject before after result",
     "Attachment": "name",
     "Button": "text data",
-    "Checklist": "text",
-    "ChecklistEntry": "text words key",
     "Cure": "words command",
-    "DryRunReport": "detail prompt",
     "Explanation": "answer",
     "ExplanationStep": "words",
     "FixedMessage": "text",
     "GatewayStatus": "warnings",
-    "HeartbeatEvent": "text",
-    "HeartbeatRun": "detail reply delivery undelivered",
     "HistoryEntry": "text native",
     "NewToken": "secret",
     "InboundMessage": ("text quote press unsupported place_name topic_name source asker formatted"),
-    "Item": "text every key",
     "Job": "last_error",
     "JobSpec": "slug name",
     "LiveText": "text",
@@ -102,12 +94,9 @@ TEXT: Final[Mapping[str, str]] = {
     "Profile": "default_prompt",
     "Program": "argv",
     "Prompt": "text",
-    "Route": "detail problem",
-    "Row": "text",
     "RunProgress": "prompt",
     "Session": "pinned",
     "Subject": "name",
-    "TickEdit": "box",
     "UsageRow": "names",
     **{kind: names for noun in NOUNS for kind, names in noun.text.items()},
 }
@@ -116,7 +105,7 @@ TEXT: Final[Mapping[str, str]] = {
 PLAIN_RESULTS: Final = frozenset({"counts", "zone", "agents"})
 """Methods and properties whose bare strings are plain."""
 
-_SERVICES: Final = frozenset({"jobs", "heartbeats", *(one.name for one in NOUNS)})
+_SERVICES: Final = frozenset({"jobs", *(one.name for one in NOUNS)})
 _SEARCHES: Final[Mapping[type, str]] = {MessageFilter: "text", JobQuery: "name"}
 _SAID_TO_ALL: Final = (StoreUnavailable, NoGateway, BadUsageQuery, RoleTooLow)
 """Errors whose words quote nothing that is stored."""

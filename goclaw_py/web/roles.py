@@ -79,12 +79,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /api/scheduler/counts
         GET /api/scheduler/stats
         GET /api/scheduler/zone
-        GET /api/heartbeats
-        GET /api/heartbeats/{agent}
-        GET /api/heartbeats/{agent}/runs
-        GET /api/heartbeat-runs
-        GET /api/heartbeat-runs/{heartbeat_run}
-        GET /api/agents
         GET /static/{name}
         GET /login
         POST /login
@@ -102,11 +96,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /jobs/view
         GET /live/job
         GET /jobs/{job}
-        GET /heartbeats
-        GET /live/heartbeats
-        GET /heartbeats/-/view
-        GET /live/heartbeat
-        GET /heartbeats/{agent}
         GET /usage
         GET /live/usage
         GET /health
@@ -119,12 +108,8 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /api/schedule/{slug}
         GET /api/logs
         GET /api/logs/events
-        GET /api/heartbeats/{agent}/dry-run
-        GET /api/heartbeats/{agent}/checklist
-        GET /api/agents/{agent}/events
         GET /sessions/view
         GET /live/session
-        GET /heartbeats/{agent}/dry-run
         GET /why
         GET /live/why
         GET /logs
@@ -148,13 +133,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /api/jobs/{job}/run
         POST /api/scheduler/preview
         PUT /api/scheduler/zone
-        POST /api/heartbeats/{agent}/run
-        PUT /api/heartbeats/{agent}/switch
-        PUT /api/heartbeats/{agent}/mute
-        PUT /api/heartbeats/{agent}/checklist
-        POST /api/heartbeats/{agent}/checklist/items
-        POST /api/heartbeats/{agent}/checklist/items/{number}/done
-        POST /api/agents/{agent}/events
         GET /api/chat/{chat}/events
         POST /api/chat/{chat}/messages
         POST /api/chat/{chat}/press
@@ -167,8 +145,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /jobs/{job}/edit
         POST /jobs/{job}/edit
         POST /jobs/{job}/{action}
-        POST /heartbeats/{agent}/checklist/{action}
-        POST /heartbeats/{agent}/{action}
         GET /chat
         GET /live/chat
         GET /chat/new

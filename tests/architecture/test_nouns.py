@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,14 @@ MOST_FILES_OUTSIDE = 8
 READING_POSTS: frozenset[str] = frozenset()
 """Operations that change nothing, although they are no GET: ``noun.operation``."""
 WITHOUT_COMMAND = frozenset(
-    {"deliveries.counts", "runs.counts", "runs.density", "runs.between", "runs.get"}
+    {
+        "deliveries.counts",
+        "heartbeats.write_checklist",
+        "runs.between",
+        "runs.counts",
+        "runs.density",
+        "runs.get",
+    }
 )
 """Operations for programs and pages only: ``noun.operation``."""
 
@@ -31,15 +39,35 @@ def folder(noun: Noun) -> Path:
 
 
 def called(noun: Noun, path: Path) -> set[str]:
-    """The operations that a file uses: ``control.approvals.list(...)`` or ``Approvals.list``."""
+    """The operations that a file uses.
+
+    ``control.approvals.list(...)``, ``Approvals.list``, or the same of a variable of this type.
+    """
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = {noun.service.__name__, *variables(noun, tree)}
+    for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Attribute(attr=name, value=ast.Attribute(attr=owner))):
                 found |= {name} if owner == noun.name else set()
             case ast.Attribute(attr=name, value=ast.Name(id=owner)):
-                found |= {name} if owner == noun.service.__name__ else set()
+                found |= {name} if owner in names else set()
     return found & noun.operations.keys()
+
+
+def variables(noun: Noun, tree: ast.Module) -> Iterator[str]:
+    """The names of ``service = control.approvals`` and of parameters of the type ``Approvals``."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[target], value=ast.expr() as value):
+                targets = target.elts if isinstance(target, ast.Tuple) else [target]
+                values = value.elts if isinstance(value, ast.Tuple) else [value]
+                for name, one in zip(targets, values, strict=False):
+                    match name, one:
+                        case ast.Name(id=variable), ast.Attribute(attr=noun.name):
+                            yield variable
+            case ast.arg(arg=name, annotation=ast.Name(id=noun.service.__name__)):
+                yield name
 
 
 def files_outside(noun: Noun) -> dict[str, set[str]]:

@@ -173,10 +173,10 @@ async def _plant(gateway: GatewayProcess, control: GatewayControl) -> None:
     ]
     for one in wanted:
         await make(gateway, one)
-    await control.heartbeats.add_event(MAIN_AGENT, SECRET, wake=False)
+    await control.heartbeats.add_event(MAIN_AGENT, SECRET, now=False)
     await asyncio.sleep(1_300)
     # It stays for the page of events.
-    await control.heartbeats.add_event(MAIN_AGENT, SECRET, wake=False)
+    await control.heartbeats.add_event(MAIN_AGENT, SECRET, now=False)
     console = SessionKey("agent:main:console:direct:browser")
     assert await control.rename(console, f"About {SECRET}")
 

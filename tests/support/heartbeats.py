@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from goclaw_py.core.errors import BadChecklist, ChecklistChanged, GoclawError, UnknownAgent
+from goclaw_py.core.errors import (
+    BadChecklist,
+    ChecklistChanged,
+    GoclawError,
+    NotFound,
+    UnknownAgent,
+)
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, HeartbeatRunId
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.targets import Route
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.operations.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, parse, with_item
 from goclaw_py.schedule.heartbeat.checklist.lines import escaped
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
@@ -22,6 +28,8 @@ from goclaw_py.schedule.heartbeat.models import (
     HeartbeatEvent,
     HeartbeatRun,
     HeartbeatRunStatus,
+    HeartbeatStarted,
+    NoHeartbeat,
 )
 from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.testing.clock import LoopClock
@@ -30,7 +38,7 @@ HALF_HOUR = timedelta(minutes=30)
 
 
 @dataclass
-class FakeHeartbeats:
+class FakeHeartbeats(HeartbeatService):
     """Heartbeats that never beat by themselves.
 
     ``items`` are the open items of each agent; ``ticked`` what was ticked off; ``broken`` is
@@ -51,8 +59,7 @@ class FakeHeartbeats:
     last: HeartbeatRun | None = None
     _hearts: dict[AgentName, Heartbeat] = field(default_factory=dict)
 
-    @property
-    def agents(self) -> tuple[AgentName, ...]:
+    async def agents(self) -> tuple[AgentName, ...]:
         return tuple(self.items)
 
     def heart(self, agent: AgentName = MAIN_AGENT) -> Heartbeat:
@@ -91,8 +98,10 @@ class FakeHeartbeats:
             return []
         return [self.last] if outcome in (None, self.last.outcome) else []
 
-    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
-        return self.last if self.last is not None and self.last.id == heartbeat_run else None
+    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun:
+        if self.last is None or self.last.id != heartbeat_run:
+            raise NotFound(heartbeat_run)
+        return self.last
 
     async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
         self.heart(agent)
@@ -128,7 +137,7 @@ class FakeHeartbeats:
         self._after()
         return await self.view(agent)
 
-    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> HeartbeatEvent:
+    async def add_event(self, agent: AgentName, text: str, *, now: bool) -> HeartbeatEvent:
         raise AssertionError("neither a chat nor an agent tells events")
 
     async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
@@ -146,10 +155,10 @@ class FakeHeartbeats:
         return await self.checklist(agent)
 
     async def complete_item(
-        self, agent: AgentName, number: int, *, expected: str | None = None
+        self, agent: AgentName, number: int, *, version: str | None = None
     ) -> Checklist:
         self.heart(agent)
-        if expected not in (None, (await self.checklist(agent)).version):
+        if version not in (None, (await self.checklist(agent)).version):
             raise ChecklistChanged
         if not 1 <= number <= len(self.items[agent]):
             raise BadChecklist(f"there is no item {number}")
@@ -158,7 +167,7 @@ class FakeHeartbeats:
         return await self.checklist(agent)
 
     async def write_checklist(
-        self, agent: AgentName, text: str, *, expected: str | None = None
+        self, agent: AgentName, text: str, *, version: str | None = None
     ) -> Checklist:
         raise AssertionError("neither a chat nor an agent writes the whole list")
 

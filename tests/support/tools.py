@@ -11,7 +11,7 @@ from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutFile, Target
 from goclaw_py.core.outcomes import Trigger
-from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs import JobService, Requester
 from goclaw_py.runs.toolbox import Toolbox, ToolContext
 

@@ -13,7 +13,7 @@ from goclaw_py.agents.tools.arguments import NOT_BLANK, Arguments, one_line
 from goclaw_py.agents.tools.tool import CHECKLIST_IS_OF_OWNERS, Tool
 from goclaw_py.chat.outbound.ok_token import HEARTBEAT_OK
 from goclaw_py.core.errors import HeartbeatError, StoreUnavailable, ToolFailed
-from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.runs.toolbox import ToolContext
 from goclaw_py.schedule.heartbeat.chat_texts import added, checklist, done
 from goclaw_py.schedule.heartbeat.checklist.checklist import (
@@ -155,7 +155,7 @@ async def _done(service: HeartbeatService, here: ToolContext, arguments: Use) ->
         item = next((item for item in before.items if item.number == arguments.number), None)
     if item is None:
         raise ToolFailed(f"there is no such item. {_shown(before, here)}")
-    await service.complete_item(here.agent, item.number, expected=before.version)
+    await service.complete_item(here.agent, item.number, version=before.version)
     return done(item.text)
 
 

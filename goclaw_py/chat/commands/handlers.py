@@ -35,7 +35,7 @@ from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import ButtonsUsed, PressAnswered
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.records import ApprovalQuery, InboxRow, Place, RunQuery, Store
 from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker

@@ -18,11 +18,12 @@ from goclaw_py.core.messages import InboundMessage, Target
 from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.targets import owner_of
 from goclaw_py.core.text import is_blank
-from goclaw_py.operations.heartbeat import HeartbeatService, NoHeartbeat
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.records import InboxRow
 from goclaw_py.runs.session_settings import SessionSettings
 from goclaw_py.schedule.heartbeat import chat_texts as words
 from goclaw_py.schedule.heartbeat.checklist.checklist import as_item, open_item
+from goclaw_py.schedule.heartbeat.models import NoHeartbeat
 from goclaw_py.schedule.heartbeat.mute import mute_end
 from goclaw_py.schedule.heartbeat.status_texts import status_lines, why
 from goclaw_py.schedule.heartbeat.views import HeartbeatView
@@ -212,7 +213,7 @@ class HeartbeatCommands:
         same = open_item(now, text)
         if same is None:
             return words.not_open(text)
-        await asked.service.complete_item(asked.agent, same.number, expected=now.version)
+        await asked.service.complete_item(asked.agent, same.number, version=now.version)
         seen.ticked.add(number)
         log.info("checklist_item_completed_in_chat", extra=_facts(asked))
         return words.done(text)

@@ -11,12 +11,14 @@ from functools import cached_property, partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 from urllib.parse import quote
 
+from goclaw_py.core.errors import GoclawError, NotFound
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.targets import target_text
 from goclaw_py.operations.declare import operations_of
 from goclaw_py.operations.jobs import Requester
 from goclaw_py.records import MessageFilter
 from goclaw_py.web.api import wire
+from goclaw_py.web.api.error_json import NotAccepted
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,11 +44,6 @@ class Remote:
     ) -> bytes:
         """Send a request; see ``RequestSender``."""
         raise NotImplementedError
-
-    def segment(self, name: str, value: object) -> str:
-        """Quote the argument ``name`` as one segment of a URL path."""
-        del name
-        return segment(value)
 
 
 def segment(value: object) -> str:
@@ -84,29 +81,58 @@ def call(
     async def sent(self: Remote, /, *args: P.args, **kwargs: P.kwargs) -> R:
         given = made.signature.bind(self, *args, **kwargs)
         given.apply_defaults()
-        return made.result(await self.send(*made.request(self, given.arguments)))  # type: ignore[no-any-return]
+        return made.result(await self.send(*made.request(given.arguments)))  # type: ignore[no-any-return]
 
     return sent
 
 
-def remote(service: type[T], send: RequestSender) -> T:
-    """Return a service of a gateway in another process: each operation is sent to its route."""
-    return cast("T", _RemoteService(service, send))
+Refused = Callable[[str, Mapping[str, object], GoclawError], GoclawError]
+"""Returns what an operation raises in place of ``NotAccepted`` and ``NotFound``."""
+
+
+def remote(service: type[T], send: RequestSender, refused: Refused | None = None) -> T:
+    """Return a service of a gateway in another process: each operation is sent to its route.
+
+    ``refused`` returns what the service itself raises for what the API cannot read or route.
+    """
+    return cast("T", _RemoteService(service, send, refused))
 
 
 class _RemoteService(Remote):
     """The operations of a service, by ``operations.declare``."""
 
-    def __init__(self, service: type, send: RequestSender) -> None:
+    def __init__(self, service: type, send: RequestSender, refused: Refused | None) -> None:
         self._send = send
         for name, one in operations_of(service).items():
-            sent = call(getattr(service, name), one.route, key=one.key, unsent=one.unsent)
+            sent = call(
+                getattr(service, name),
+                one.route,
+                key=one.key,
+                read=one.read,
+                without=one.without,
+                unsent=one.unsent,
+            )
+            if refused is not None:
+                sent = _refused(sent, getattr(service, name), refused)
             setattr(self, name, partial(sent, self))
 
     async def send(
         self, method: str, path: str, body: object = None, params: Params | None = None
     ) -> bytes:
         return await self._send(method, path, body, params)
+
+
+def _refused(sent: Callable[..., Any], method: Callable[..., Any], refused: Refused) -> Any:
+    signature = inspect.signature(method)
+
+    async def translated(self: Remote, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await sent(self, *args, **kwargs)
+        except (NotAccepted, NotFound) as error:
+            arguments = signature.bind(self, *args, **kwargs).arguments
+            raise refused(method.__name__, arguments, error) from None
+
+    return translated
 
 
 @dataclass(frozen=True)
@@ -133,9 +159,7 @@ class _Call:
         kind: Any = get_type_hints(self.method)["return"]
         return dict[str, kind] if self.key else kind
 
-    def request(
-        self, service: Remote, arguments: Mapping[str, object]
-    ) -> tuple[str, str, object, Params]:
+    def request(self, arguments: Mapping[str, object]) -> tuple[str, str, object, Params]:
         """Return the request for these arguments, the service itself included."""
         _, *given = arguments.items()
         rest = dict(given)
@@ -144,7 +168,11 @@ class _Call:
         path = self.path
         if self.without and None in filled.values():
             path, filled = self.without, {}
-        path = path.format(**{name: service.segment(name, one) for name, one in filled.items()})
+        for name, one in filled.items():
+            if str(one) in ("", ".", ".."):
+                # The path would be another one.
+                raise NotAccepted(f"{name}: must not be {str(one)!r}")
+        path = path.format(**{name: segment(one) for name, one in filled.items()})
         params = query(by=rest.pop("by", None))
         if self.verb == "GET":
             return self.verb, path, None, {**params, **query(**rest)}

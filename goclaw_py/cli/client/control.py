@@ -19,6 +19,7 @@ from goclaw_py.core.ids import AgentName
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import Control, Submitted
 from goclaw_py.operations.deliveries.operations import Deliveries
+from goclaw_py.operations.heartbeats import operations as heartbeats
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.settings.operations import SettingsService
@@ -31,7 +32,6 @@ from goclaw_py.web.command_line import command_headers
 from goclaw_py.web.sockets import short_path
 
 if TYPE_CHECKING:
-    from goclaw_py.cli.client.heartbeats import RemoteHeartbeatService
     from goclaw_py.cli.client.jobs import RemoteJobService
 
 TIMEOUT_S = 30.0
@@ -90,11 +90,9 @@ class RemoteControl(Remote):
         return RemoteJobService(self.send)
 
     @cached_property
-    def heartbeats(self) -> RemoteHeartbeatService:
-        """Return the service for heartbeats."""
-        from goclaw_py.cli.client.heartbeats import RemoteHeartbeatService  # noqa: PLC0415
-
-        return RemoteHeartbeatService(self.send)
+    def heartbeats(self) -> heartbeats.HeartbeatService:
+        """Return the operations on heartbeats."""
+        return remote(heartbeats.HeartbeatService, self.send, heartbeats.refused)
 
     @cached_property
     def settings(self) -> SettingsService:

@@ -23,7 +23,7 @@ from goclaw_py.schedule.jobs.models import Job
 if TYPE_CHECKING:
     from goclaw_py.config.models import Settings
     from goclaw_py.operations.control import Control
-    from goclaw_py.operations.heartbeat import HeartbeatService
+    from goclaw_py.operations.heartbeats.operations import HeartbeatService
 
 _PAST = timedelta(days=30)
 _MOST_JOBS = 1000

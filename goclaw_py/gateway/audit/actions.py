@@ -102,48 +102,6 @@ _JOBS: Final[Actions] = {
     ),
 }
 
-# ---------------------------------------------------------------------------- heartbeats
-
-
-async def _checklist(heartbeats: Any, arguments: Arguments) -> Facts:
-    return {"checklist": digest((await heartbeats.checklist(arguments["agent"])).text)}
-
-
-async def _heartbeat(heartbeats: Any, arguments: Arguments) -> Facts:
-    return _heartbeat_facts(await heartbeats.view(arguments["agent"]))
-
-
-def _heartbeat_facts(view: Any) -> Facts:
-    state = view.heartbeat
-    return {"on": state.is_on, "chosen": state.switched, "muted_until": plain(state.muted_until)}
-
-
-def _of_heartbeat(action: str) -> Change:
-    return Change(action, _AGENT, _heartbeat, lambda _, view: _heartbeat_facts(view))
-
-
-def _of_checklist(action: str) -> Change:
-    return Change(
-        action, _AGENT, _checklist, lambda _, checklist: {"checklist": digest(checklist.text)}
-    )
-
-
-_AGENT: Final = named("agent {agent}")
-
-_HEARTBEATS: Final[Actions] = {
-    "run_now": Change("heartbeat.run", _AGENT, said=lambda result: getattr(result, "value", OK)),
-    "switch": _of_heartbeat("heartbeat.switch"),
-    "mute": _of_heartbeat("heartbeat.mute"),
-    "add_event": Change(
-        "heartbeat.event",
-        _AGENT,
-        told=lambda arguments, _: {"wake": arguments["wake"], **digest(arguments["text"])},
-    ),
-    "add_item": _of_checklist("checklist.add"),
-    "complete_item": _of_checklist("checklist.complete"),
-    "write_checklist": _of_checklist("checklist.write"),
-}
-
 # ---------------------------------------------------------------------------- all operations
 
 
@@ -229,7 +187,6 @@ CONTROL: Final[Actions] = {
 
 SERVICES: Final[Mapping[str, Actions]] = {
     "jobs": _JOBS,
-    "heartbeats": _HEARTBEATS,
     **{noun.name: noun.changes for noun in NOUNS},
 }
 """The services within ``Control``, by name."""
@@ -238,7 +195,7 @@ _READS: Final[Mapping[str, frozenset[str]]] = {
     service: frozenset(names.split())
     for service, names in {
         "control": """
-            jobs heartbeats status lanes queue sessions session history
+            jobs status lanes queue sessions session history
             why usage run_times follow
             nodes names sign_ins
             tokens audit_entries
@@ -247,7 +204,6 @@ _READS: Final[Mapping[str, frozenset[str]]] = {
             profile enabled most now get search counts log logged upcoming no_route preview
             stats zone
         """,
-        "heartbeats": "agents view log heartbeat_run dry_run events checklist",
     }.items()
 }
 READS: Final[Mapping[str, frozenset[str]]] = {

@@ -19,7 +19,6 @@ from goclaw_py.gateway.queries import SEARCHED
 from goclaw_py.gateway.why import (
     chats,
     gateway,
-    heartbeats,
     jobs,
     messages,
     nodes,
@@ -29,6 +28,7 @@ from goclaw_py.gateway.why import (
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.operations.deliveries import why as deliveries
 from goclaw_py.operations.explanation import Explanation, Subject, SubjectKind
+from goclaw_py.operations.heartbeats import why as heartbeats
 from goclaw_py.records import JobQuery
 from goclaw_py.schedule.jobs.models import SLUG, Job
 
@@ -175,7 +175,7 @@ def _session(src: Sources, key: SessionKey) -> FoundSubject:
 
 
 async def _agents(src: Sources, about: str) -> list[FoundSubject]:
-    if about not in src.control.heartbeats.agents:
+    if about not in await src.control.heartbeats.agents():
         return []
     agent = AgentName(about)
     return [FoundSubject(heartbeats.subject(agent), partial(heartbeats.explain, src, agent))]
@@ -339,7 +339,7 @@ async def _unknown(src: Sources, about: str) -> str:
     names |= {chat.name for chat in await src.store.chats(limit=SEARCHED) if chat.name}
     names |= {one.sender.name for one in await src.store.people() if one.sender.name}
     page = await src.control.jobs.search(JobQuery(limit=SEARCHED), jobs.OPERATOR)
-    names |= {job.spec.slug for job in page.jobs} | set(src.control.heartbeats.agents)
+    names |= {job.spec.slug for job in page.jobs} | set(await src.control.heartbeats.agents())
     alike = difflib.get_close_matches(about, sorted(names), n=3, cutoff=0.6)
     meant = f" Did you mean {' or '.join(map(repr, alike))}?" if alike else ""
     return (

@@ -30,6 +30,7 @@ from goclaw_py.web.pages.filters import (
     ListFilters,
     Tab,
     given,
+    of_agent,
     one_of,
     params_of,
     selected,
@@ -95,7 +96,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
     control = service.control
     fields = (
         time_range("Started"),
-        one_of("agent", "Agent", control.heartbeats.agents),
+        await of_agent(control),
         one_of("trigger", "Trigger", Trigger),
         *given(query, "sender", "Sender", sender_words(query.get("sender", ""))),
         *given(query, "session", "Session"),
@@ -140,7 +141,7 @@ def _tabs(counts: Mapping[str, int]) -> tuple[Tab, ...]:
 async def _timeline(service: PageServices, query: Query) -> Facts:
     """``span`` selects the time, or ``from`` and ``to`` do."""
     fields = (
-        one_of("agent", "Agent", service.control.heartbeats.agents),
+        await of_agent(service.control),
         one_of("trigger", "Trigger", Trigger),
         one_of("outcome", "Outcome", Outcome),
         Field("from", "From", hidden=True),

@@ -249,3 +249,18 @@ class PreconditionQuery:
     done: Mapping[str, datetime] = field(default_factory=dict)
     is_busy: bool = False
     spent: Usage | None = None
+
+
+class NoHeartbeat(StrEnum):
+    """The reason why a requested heartbeat run did not start."""
+
+    ALREADY_RUNNING = "already_running"
+    OFF = "off"
+    """No process runs heartbeats: there is no gateway."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatStarted:
+    """A heartbeat run was started on request."""
+
+    heartbeat_run: HeartbeatRunId

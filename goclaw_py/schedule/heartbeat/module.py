@@ -15,7 +15,7 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import AgentName, NodeId, SessionKey
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.operations.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.records import Place, Store
 from goclaw_py.runs.agent_executor import AgentExecutor
 from goclaw_py.schedule.heartbeat.alert_targets import AlertTargetResolver
@@ -29,11 +29,12 @@ from goclaw_py.schedule.heartbeat.models import (
     HeartbeatConfig,
     HeartbeatRunEnd,
     HeartbeatRunStatus,
+    HeartbeatStarted,
+    NoHeartbeat,
     Undelivered,
 )
 from goclaw_py.schedule.heartbeat.poller import HeartbeatPoller
 from goclaw_py.schedule.heartbeat.preconditions import Checks
-from goclaw_py.schedule.heartbeat.service import GatewayHeartbeatService
 from goclaw_py.schedule.jobs.module import JobDependencies
 from goclaw_py.schedule.poller import LOOK_S
 from goclaw_py.schedule.retention import run_retention
@@ -64,11 +65,11 @@ def service_of(
     clock: Clock,
     setup: HeartbeatSetup,
     places: Collection[Place],
-) -> GatewayHeartbeatService:
+) -> HeartbeatService:
     """Return the service for a caller that has only the database."""
-    checklists = ChecklistFiles(setup.workspaces)
+    checks = Checks(store, clock, setup.policies, ChecklistFiles(setup.workspaces))
     routes = AlertTargetResolver(store, places)
-    return GatewayHeartbeatService(store, clock, setup.policies, setup.plans, checklists, routes)
+    return HeartbeatService(store, clock, checks, setup.plans, routes)
 
 
 class HeartbeatModule:
@@ -88,12 +89,9 @@ class HeartbeatModule:
         self._by = by
         self.wake = WakeEvent()
         policies = setup.policies
-        checklists = ChecklistFiles(setup.workspaces)
         self._routes = routes = AlertTargetResolver(store, by.policies.places, by.channels)
-        self.service = GatewayHeartbeatService(
-            store, clock, policies, setup.plans, checklists, routes
-        )
-        checks = Checks(store, clock, policies, checklists)
+        checks = Checks(store, clock, policies, ChecklistFiles(setup.workspaces))
+        self.service = HeartbeatService(store, clock, checks, setup.plans, routes, manual=self)
         self.heartbeat_runs = HeartbeatExecutions(
             store, clock, node, policies, checks, freed=self._freed
         )
@@ -120,7 +118,6 @@ class HeartbeatModule:
         )
         self.runs.connect(dispatcher, agent_executor, self.heartbeat_runs, release_later)
         self.heartbeat_runs.connect(self.runs, self._alerts, self._note, by.meter)
-        self.service.connect(self)
 
     # ------------------------------------------------------------------ duties
 

@@ -55,8 +55,8 @@ class Checks:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._policies = policies
-        self._checklists = checklists
+        self.policies = policies
+        self.checklists = checklists
         self._looking = asyncio.Semaphore(_LOOKS)
 
     async def check(
@@ -64,7 +64,7 @@ class Checks:
     ) -> Checked:
         """Decide about a heartbeat run. Raises ``StoreUnavailable``."""
         agent, now = heartbeat.agent, self._clock.now()
-        policy = self._policies[agent]
+        policy = self.policies[agent]
         facts = HeartbeatFacts(
             kind=kind,
             now=now,
@@ -76,7 +76,7 @@ class Checks:
         detail, looks = "", PreconditionQuery()
         while isinstance(decided := decide(facts), Need):
             if decided is Need.CHECKLIST:
-                found = await self._checklists.read(agent)
+                found = await self.checklists.read(agent)
                 if isinstance(found, ChecklistProblem):
                     detail = found.detail
                     facts = replace(facts, checklist=found.skip)

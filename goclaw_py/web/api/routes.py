@@ -23,6 +23,11 @@ from goclaw_py.operations.approvals.routes import approval_routes
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries.routes import inbox_routes, outbox_routes
 from goclaw_py.operations.health import Health
+from goclaw_py.operations.heartbeats.routes import (
+    agent_routes,
+    heartbeat_routes,
+    heartbeat_run_routes,
+)
 from goclaw_py.operations.logs import Logs, NoLogs
 from goclaw_py.operations.people.routes import people_routes
 from goclaw_py.operations.runs.routes import run_routes
@@ -32,7 +37,6 @@ from goclaw_py.web.api.audit import audit_routes
 from goclaw_py.web.api.error_json import error_json, status_of
 from goclaw_py.web.api.gateway import gateway_routes
 from goclaw_py.web.api.health import alive_routes, health_routes
-from goclaw_py.web.api.heartbeats import agent_routes, heartbeat_routes, heartbeat_run_routes
 from goclaw_py.web.api.jobs import job_routes, occurrence_routes, scheduler_routes
 from goclaw_py.web.api.logs import log_routes
 from goclaw_py.web.api.messages import name_routes, sign_in_routes
@@ -112,9 +116,9 @@ def make_api(
     _include(app, job_routes(control), "/api/jobs")
     _include(app, occurrence_routes(control), "/api/occurrences")
     _include(app, scheduler_routes(control), "/api/scheduler")
-    _include(app, heartbeat_routes(control), "/api/heartbeats")
-    _include(app, heartbeat_run_routes(control), "/api/heartbeat-runs")
-    _include(app, agent_routes(control), "/api/agents")
+    _include(app, heartbeat_routes(control), "")
+    _include(app, heartbeat_run_routes(control), "")
+    _include(app, agent_routes(control), "")
     if terminals is not None:
         chat = terminal_routes(terminals, app.state.closing, agents)
         _include(app, chat, "/api/chat")

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from goclaw_py.core.errors import NoGateway
+from goclaw_py.operations.control import Control
 from goclaw_py.schedule.jobs.models import NOT_IN_NAMES, SLUG
 from goclaw_py.web.pages.services import PageServices, Query, back_to
 
@@ -66,6 +67,11 @@ class Field:
 def one_of(name: str, label: str, values: Iterable[str]) -> Field:
     """Return a filter by one of some values, whose words are the values."""
     return Field(name, label, {value: value.replace("_", " ") for value in values})
+
+
+async def of_agent(control: Control) -> Field:
+    """Return the filter by agent."""
+    return one_of("agent", "Agent", await control.heartbeats.agents())
 
 
 async def channels(service: PageServices, query: Query) -> list[str]:

@@ -156,7 +156,7 @@ async def _answer(
 
 async def _suggestions(service: PageServices, typed: Mapping[str, str]) -> dict[str, object]:
     """Return possible values, and the defaults of empty fields."""
-    known = (*service.control.heartbeats.agents, AgentName(typed["agent"]))
+    known = (*await service.control.heartbeats.agents(), AgentName(typed["agent"]))
     try:
         heard = await service.control.people.activity(limit=_SUGGESTED)
     except StoreUnavailable:

@@ -45,7 +45,7 @@ from goclaw_py.web.pages.filters import (
     Tab,
     back_to_rows,
     given,
-    one_of,
+    of_agent,
     params_of,
 )
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
@@ -134,7 +134,7 @@ async def _do(service: PageServices, job: str, action: str) -> str | RunNow:
 async def _list(service: PageServices, query: Query) -> Facts:
     jobs = service.control.jobs
     fields = (
-        one_of("agent", "Agent", service.control.heartbeats.agents),
+        await of_agent(service.control),
         Field("kind", "Schedule", _KINDS),
         *given(query, "owner", "Owner", _place_of(query.get("owner", ""))),
         Field("name", "Name", placeholder="part of a name"),

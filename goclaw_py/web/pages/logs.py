@@ -24,7 +24,7 @@ from goclaw_py.operations.logs import LogFilter, Logs, LogTail
 from goclaw_py.web.api.logs import follow
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import PING
-from goclaw_py.web.pages.filters import Field, ListFilters, given, one_of
+from goclaw_py.web.pages.filters import Field, ListFilters, given, of_agent
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, event, own_query
 
 SHOWN: Final = 200
@@ -68,11 +68,11 @@ class LogRow:
 def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Route]:
     """Return the page and its event stream, which ends when ``closing`` is set."""
 
-    def filters_of(query: Query) -> ListFilters:
+    async def filters_of(query: Query) -> ListFilters:
         fields = (
             Field("level", "Level", _LEVELS),
             Field("search", "Search", placeholder="text or name=value"),
-            one_of("agent", "Agent", service.control.heartbeats.agents),
+            await of_agent(service.control),
             *given(query, "run", "Run", short_id(query.get("run", ""))),
             *given(query, "session", "Session"),
             *given(query, "person", "Person"),
@@ -81,7 +81,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
         return ListFilters("/logs", "lines", query, fields)
 
     async def look(query: Query) -> Facts:
-        filters = filters_of(query)
+        filters = await filters_of(query)
         tail = logs.tail(_only(filters), limit=SHOWN)
         status = await service.control.status()
         return {
@@ -101,7 +101,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
         )
 
     async def live(request: Request) -> Response:
-        filters = filters_of(own_query(page, request))
+        filters = await filters_of(own_query(page, request))
         seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
         tails = follow(logs, _only(filters), limit=SHOWN, after=seen, closing=closing)
 

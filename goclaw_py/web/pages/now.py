@@ -17,7 +17,7 @@ from starlette.routing import Route
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.scheduler.snapshots import in_line, lane_uses
 from goclaw_py.scheduler.views import LaneUse, RunView
-from goclaw_py.web.pages.filters import Field, ListFilters, back_to_rows, one_of, params_of
+from goclaw_py.web.pages.filters import Field, ListFilters, back_to_rows, of_agent, params_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN_SLOTS: Final = 40
@@ -55,7 +55,7 @@ def routes(service: PageServices) -> list[Route]:
         # All that the page shows is of one instant.
         status = await service.control.status()
         fields = (
-            one_of("agent", "Agent", service.control.heartbeats.agents),
+            await of_agent(service.control),
             Field("search", "Search", placeholder="session or prompt"),
         )
         filters = ListFilters("/", "runs", query, fields)

@@ -13,7 +13,15 @@ from starlette.routing import Route
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.records import RunQuery, SessionFilter, SessionState
-from goclaw_py.web.pages.filters import Field, ListFilters, Tab, channels, one_of, params_of
+from goclaw_py.web.pages.filters import (
+    Field,
+    ListFilters,
+    Tab,
+    channels,
+    of_agent,
+    one_of,
+    params_of,
+)
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 SHOWN: Final = 50
@@ -66,7 +74,7 @@ async def _look(service: PageServices, query: Query) -> Facts:
     control = service.control
     before = place(query.get("before"))
     fields = (
-        one_of("agent", "Agent", control.heartbeats.agents),
+        await of_agent(control),
         one_of("channel", "Channel", await channels(service, query)),
         Field("search", "Search", placeholder="name or key"),
     )

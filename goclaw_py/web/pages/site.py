@@ -21,6 +21,7 @@ from goclaw_py.operations.approvals import page as approvals_page
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries import page as deliveries_page
 from goclaw_py.operations.health import Health
+from goclaw_py.operations.heartbeats import page as heartbeats_page
 from goclaw_py.operations.people import page as people_page
 from goclaw_py.operations.runs import page as runs_page
 from goclaw_py.operations.settings import page as settings_page
@@ -32,7 +33,6 @@ from goclaw_py.web.guard import FORBIDDEN, FORBIDDEN_PATH
 from goclaw_py.web.message_text import without_text
 from goclaw_py.web.pages import (
     audit,
-    heartbeats,
     job_form,
     jobs,
     now,
@@ -83,7 +83,7 @@ _MODULES: Final = (
     # Its paths are also such as those of a job look.
     job_form,
     jobs,
-    heartbeats,
+    heartbeats_page,
     deliveries_page,
     approvals_page,
     usage,

@@ -13,7 +13,7 @@ from goclaw_py.config import load
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, HeartbeatRunId
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.time.clocks import new_id
-from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.records import Node
 from goclaw_py.schedule.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
 from goclaw_py.schedule.heartbeat.module import service_of
@@ -50,7 +50,7 @@ class HeartControl(JobControl):
         asyncio.run(self.heartbeats.switch(MAIN_AGENT, on=on))
 
     def tell(self, event: str) -> None:
-        asyncio.run(self.heartbeats.add_event(MAIN_AGENT, event, wake=False))
+        asyncio.run(self.heartbeats.add_event(MAIN_AGENT, event, now=False))
 
     def heart_rows(self) -> object:
 

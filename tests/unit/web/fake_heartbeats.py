@@ -13,6 +13,7 @@ from goclaw_py.core.errors import (
     BadChecklist,
     ChecklistChanged,
     HeartbeatError,
+    NotFound,
     TooManyEvents,
     UnknownAgent,
 )
@@ -22,7 +23,7 @@ from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.targets import Route
-from goclaw_py.operations.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.schedule.heartbeat.active_hours import ActiveHours
 from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, parse
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
@@ -33,6 +34,8 @@ from goclaw_py.schedule.heartbeat.models import (
     HeartbeatEvent,
     HeartbeatRun,
     HeartbeatRunStatus,
+    HeartbeatStarted,
+    NoHeartbeat,
     Skip,
 )
 from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
@@ -88,7 +91,7 @@ def view(agent: AgentName, last: HeartbeatRun | None = OK) -> HeartbeatView:
     )
 
 
-class FakeHeartbeats:
+class FakeHeartbeats(HeartbeatService):
     """Implements ``HeartbeatService``. Set ``failure`` to make every method raise it."""
 
     def __init__(self) -> None:
@@ -105,8 +108,7 @@ class FakeHeartbeats:
             HeartbeatRunStatus.RUNNING, None, "", "- look at the mail\n- \x1b[2J", Route(CHAT)
         )
 
-    @property
-    def agents(self) -> tuple[AgentName, ...]:
+    async def agents(self) -> tuple[AgentName, ...]:
         return tuple(self.views)
 
     async def view(self, agent: AgentName) -> HeartbeatView:
@@ -126,11 +128,14 @@ class FakeHeartbeats:
         runs = [run for run in behind(self.heartbeat_runs, before) if agent in (None, run.agent)]
         return [run for run in runs if outcome in (None, run.outcome)][:limit]
 
-    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
+    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun:
         self._called("heartbeat_run", heartbeat_run, known=None)
         if heartbeat_run == RUNNING.id and self.coming:
             return self.coming.pop(0) if len(self.coming) > 1 else self.coming[0]
-        return next((one for one in self.heartbeat_runs if one.id == heartbeat_run), None)
+        for one in self.heartbeat_runs:
+            if one.id == heartbeat_run:
+                return one
+        raise NotFound(f"there is no heartbeat run {heartbeat_run!r}")
 
     async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
         self._called("run_now", agent)
@@ -149,8 +154,8 @@ class FakeHeartbeats:
         self._called("mute", agent, until)
         return self._change(agent, muted_until=until)
 
-    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> HeartbeatEvent:
-        self._called("add_event", agent, text, wake)
+    async def add_event(self, agent: AgentName, text: str, *, now: bool) -> HeartbeatEvent:
+        self._called("add_event", agent, text, now)
         if not text.strip():
             raise HeartbeatError("an event needs a text")
         if len(text) > EVENT_CHARS:
@@ -177,25 +182,25 @@ class FakeHeartbeats:
         return await self.checklist(agent)
 
     async def complete_item(
-        self, agent: AgentName, number: int, *, expected: str | None = None
+        self, agent: AgentName, number: int, *, version: str | None = None
     ) -> Checklist:
-        self._called("complete_item", agent, number, expected)
-        await self._as_expected(agent, expected)
+        self._called("complete_item", agent, number, version)
+        await self._as_expected(agent, version)
         if not 1 <= number <= len(self.texts[agent]):
             raise BadChecklist(f"there is no item {number}")
         del self.texts[agent][number - 1]
         return await self.checklist(agent)
 
     async def write_checklist(
-        self, agent: AgentName, text: str, *, expected: str | None = None
+        self, agent: AgentName, text: str, *, version: str | None = None
     ) -> Checklist:
-        self._called("write_checklist", agent, text, expected)
-        await self._as_expected(agent, expected)
+        self._called("write_checklist", agent, text, version)
+        await self._as_expected(agent, version)
         self.texts[agent] = [line.removeprefix("- [ ] ") for line in text.splitlines()]
         return await self.checklist(agent)
 
-    async def _as_expected(self, agent: AgentName, expected: str | None) -> None:
-        if expected not in (None, (await self.checklist(agent)).version):
+    async def _as_expected(self, agent: AgentName, version: str | None) -> None:
+        if version not in (None, (await self.checklist(agent)).version):
             raise ChecklistChanged
 
     def _change(self, agent: AgentName, **changes: object) -> HeartbeatView:

@@ -41,7 +41,7 @@ from goclaw_py.operations.explanation import (
     Subject,
     SubjectKind,
 )
-from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.runs.agent_loop import HistoryEntry, Role

@@ -21,12 +21,11 @@ from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.session_keys import AccessRules
 from goclaw_py.core.targets import Route, owner_of
-from goclaw_py.operations.heartbeat import NoHeartbeat
 from goclaw_py.records import InboxKind, InboxRow
 from goclaw_py.runs.context_usage import ContextUsage
 from goclaw_py.runs.session_settings import ChatRules, SessionSettings
 from goclaw_py.schedule.heartbeat import chat_texts as words
-from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus
+from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, NoHeartbeat
 from goclaw_py.schedule.heartbeat.mute import LONGEST_MUTE
 from goclaw_py.schedule.heartbeat.status_texts import status_lines, why
 from goclaw_py.scheduler.models import QueuePolicy

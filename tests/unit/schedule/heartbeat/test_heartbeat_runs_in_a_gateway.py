@@ -17,9 +17,9 @@ from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.messages import FileKind, OutFile, PeerKind, Target
 from goclaw_py.core.outcomes import HeartbeatRunKind, Trigger
 from goclaw_py.core.run_events import RunNote, RunNoted
-from goclaw_py.operations.heartbeat import HeartbeatStarted, NoHeartbeat
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, LastChat, LastScope, NoTarget
+from goclaw_py.schedule.heartbeat.models import HeartbeatStarted, NoHeartbeat
 from goclaw_py.schedule.heartbeat.status_texts import SAME_WAITS, outcome_words
 from goclaw_py.testing.agents import Block, Do, Fail, Return, Say, ScriptedAgent, Step, Stream
 from goclaw_py.testing.channel import RecordingChannel
@@ -241,7 +241,7 @@ async def test_an_event_is_told_with_the_next_heartbeat_run_until_one_has_ended_
     async with beating(BROKEN, "HEARTBEAT_OK", checklist=None, spoken_by=None) as gateway:
         await asyncio.sleep(1)
         service = gateway.container.heartbeats.service
-        await service.add_event(MAIN_AGENT, "the backup has failed", wake=False)
+        await service.add_event(MAIN_AGENT, "the backup has failed", now=False)
         await until_ended(gateway, 3)
         assert ["the backup has failed" in one.prompt for one in asked(gateway)] == [True, True]
         assert await service.events(MAIN_AGENT) == []
@@ -252,7 +252,7 @@ async def test_an_event_that_wakes_does_not_wait_for_the_interval() -> None:
     """SPEC HB-13, HB-11: but half a minute lies between two heartbeat runs."""
     async with beating(checklist=None, spoken_by=None) as gateway:
         await asyncio.sleep(65)
-        await gateway.container.heartbeats.service.add_event(MAIN_AGENT, "fire", wake=True)
+        await gateway.container.heartbeats.service.add_event(MAIN_AGENT, "fire", now=True)
         await until_ended(gateway, 2)
         _, woken = await log_of(gateway)
         assert woken.kind is HeartbeatRunKind.EVENT

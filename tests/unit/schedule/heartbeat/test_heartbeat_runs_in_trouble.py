@@ -173,7 +173,7 @@ async def test_no_more_than_five_wakes_come_in_a_minute() -> None:
     async with a_process(agent, ways, others=dict.fromkeys(names, agent)) as gateway:
         await asyncio.sleep(1)
         for name in names:
-            await gateway.container.heartbeats.service.add_event(name, "fire", wake=True)
+            await gateway.container.heartbeats.service.add_event(name, "fire", now=True)
         await asyncio.sleep(10)
         assert len(agent.requests) == 5
         view = await gateway.container.heartbeats.service.view(names[-1])
@@ -337,7 +337,7 @@ async def test_a_clock_that_goes_back_stops_no_heart(back: timedelta) -> None:
         await until_ended(gateway, 2)
         gateway.clock.put_forward(-back)
         service = gateway.container.heartbeats.service
-        await service.add_event(MAIN_AGENT, "the backup has failed", wake=True)
+        await service.add_event(MAIN_AGENT, "the backup has failed", now=True)
         await asyncio.sleep(40)
         assert len(asked(gateway)) == 2, "a wake waits 30 s, not for the old time"
         await asyncio.sleep(610 + EVERY.total_seconds())

@@ -20,12 +20,12 @@ from goclaw_py.cli.context import (
     with_wide,
 )
 from goclaw_py.cli.cron import texts
-from goclaw_py.cli.heartbeat import texts as words
-from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentsArgument
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, plain, show_facts, show_json, show_table
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.text import cost
+from goclaw_py.operations.heartbeats.command import texts as words
+from goclaw_py.operations.heartbeats.command.texts import AgentArgument, AgentsArgument
 from goclaw_py.schedule.heartbeat import status_texts as said
 from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist
 from goclaw_py.schedule.heartbeat.models import (
@@ -100,7 +100,7 @@ def _show_status(found: _Seen) -> None:
 
 def _output(show: Callable[[_Seen], None], *, one: bool, as_json: bool) -> Printer[_Seen]:
     """Return how heartbeats are printed; ``one``: a document instead of a list."""
-    from goclaw_py.web.api.heartbeat_json import HeartbeatAnswer, answer_of  # noqa: PLC0415
+    from goclaw_py.operations.heartbeats.answers import HeartbeatAnswer, answer_of  # noqa: PLC0415
 
     if one:
         return Printer(HeartbeatAnswer, show, as_json, lambda found: answer_of(found.views[0]))
@@ -224,7 +224,7 @@ def show(
 def show_checklist(found: Checklist, *, as_json: bool) -> None:
     """Print the items of a checklist, or its text if that has no items."""
     if as_json:
-        from goclaw_py.web.api.heartbeat_json import ChecklistAnswer, checklist_answer  # noqa: PLC0415
+        from goclaw_py.operations.heartbeats.answers import ChecklistAnswer, checklist_answer  # noqa: PLC0415
 
         show_json(ChecklistAnswer, checklist_answer(found))
     elif found.items or found.is_empty:

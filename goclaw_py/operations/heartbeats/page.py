@@ -28,9 +28,9 @@ from goclaw_py.core.errors import (
 )
 from goclaw_py.core.ids import AgentName, HeartbeatRunId
 from goclaw_py.core.text import sentence
-from goclaw_py.operations.heartbeat import NoHeartbeat
+from goclaw_py.operations.heartbeats.page_texts import OUTCOMES, WORDS, steps_of
 from goclaw_py.schedule.heartbeat.checklist.checklist import marks, without
-from goclaw_py.schedule.heartbeat.models import HeartbeatRun
+from goclaw_py.schedule.heartbeat.models import HeartbeatRun, NoHeartbeat
 from goclaw_py.schedule.heartbeat.mute import mute_end
 from goclaw_py.schedule.heartbeat.views import HeartbeatView
 from goclaw_py.web.api.error_json import status_of
@@ -43,7 +43,6 @@ from goclaw_py.web.pages.filters import (
     params_of,
     time_range,
 )
-from goclaw_py.web.pages.heartbeat_texts import OUTCOMES, WORDS, steps_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 _PARAMS: Final = params_of("agent")
@@ -89,7 +88,7 @@ def routes(service: PageServices) -> list[Route]:
     """Return the cards, the page of an agent, and their forms."""
     hearts = _Hearts(service)
     return [
-        *service.routes(Page("/heartbeats", "heartbeats", "Heartbeats", hearts.look, _PARAMS, 2.0)),
+        *service.routes(hearts.all),
         *service.routes(hearts.one),
         Route("/heartbeats/{agent}", hearts.show, methods=["GET"]),
         Route("/heartbeats/{agent}/dry-run", hearts.dry_run, methods=["GET"]),
@@ -103,14 +102,19 @@ class _Hearts:
 
     def __init__(self, service: PageServices) -> None:
         self._service = service
+        live, frame = "heartbeats/heartbeats_live.html", "heartbeats/heartbeats.html"
+        names = "/heartbeats", "heartbeats", "Heartbeats"
+        self.all = Page(*names, self.look, _PARAMS, 2.0, part=live, frame=frame)
         params = ("agent", "heartbeat_run", *_LOG_FILTERS)
-        self.one = Page("/heartbeats/-/view", "heartbeat", "Heartbeat", self.look_at, params, 2.0)
+        names = "/heartbeats/-/view", "heartbeat", "Heartbeat"
+        live = "heartbeats/heartbeat_live.html"
+        self.one = Page(*names, self.look_at, params, 2.0, part=live)
 
     # ------------------------------------------------------------------ looking
 
     async def look(self, query: Query) -> Facts:
         """Return the facts of the cards that match the filters."""
-        agents = self._service.control.heartbeats.agents
+        agents = await self._service.control.heartbeats.agents()
         fields = (one_of("agent", "Agent", agents),)
         filters = ListFilters("/heartbeats", "heartbeats", query, fields, ("", *_STATES))
         wanted = filters.values["agent"]
@@ -130,7 +134,7 @@ class _Hearts:
 
     async def look_at(self, query: Query) -> Facts:
         """Return the facts of an agent's live part."""
-        agent = self._known(query.get("agent", ""))
+        agent = await self._known(query.get("agent", ""))
         words = {one: one.replace("_", " ").replace(":", ": ") for one in OUTCOMES}
         fields = (Field("outcome", "Outcome", words), time_range("Started", "all"))
         filters = ListFilters(f"/heartbeats/{agent}", "runs", query, fields, anchor="#log")
@@ -165,7 +169,7 @@ class _Hearts:
 
     async def dry_run(self, request: Request) -> Response:
         """Show what a manual run would do now; nothing happens, and no model is called."""
-        agent = self._known(request.path_params["agent"])
+        agent = await self._known(request.path_params["agent"])
         hearts = self._service.control.heartbeats
         view, report = await asyncio.gather(hearts.view(agent), hearts.dry_run(agent))
         facts: Facts = {
@@ -175,12 +179,12 @@ class _Hearts:
             "steps": steps_of(report, view),
             "prompt": report.prompt,
         }
-        return self._service.answer(request, "dry_run.html", facts)
+        return self._service.answer(request, "heartbeats/dry_run.html", facts)
 
     async def _page(
         self, request: Request, draft: ChecklistDraft, error: str = "", status: int = 200
     ) -> Response:
-        agent = self._known(request.path_params["agent"])
+        agent = await self._known(request.path_params["agent"])
         # After an action that failed there is no list to be looked for in the address.
         given = request.query_params if request.method in ("GET", "HEAD") else {}
         params = ("heartbeat_run", *_LOG_FILTERS)
@@ -200,7 +204,7 @@ class _Hearts:
             "mute": draft.mute,
             "error": error,
         }
-        return self._service.answer(request, "heartbeat.html", facts, status)
+        return self._service.answer(request, "heartbeats/heartbeat.html", facts, status)
 
     async def _view(self, agent: AgentName) -> HeartbeatView:
         return await self._service.control.heartbeats.view(agent)
@@ -216,13 +220,18 @@ class _Hearts:
         """Return the selected heartbeat run, if it belongs to this agent."""
         if not _HEARTBEAT_RUN_ID.fullmatch(heartbeat_run):
             return None
-        found = await self._service.control.heartbeats.heartbeat_run(HeartbeatRunId(heartbeat_run))
-        return found if found is not None and found.agent == view.heartbeat.agent else None
+        try:
+            found = await self._service.control.heartbeats.heartbeat_run(
+                HeartbeatRunId(heartbeat_run)
+            )
+        except NotFound:
+            return None
+        return found if found.agent == view.heartbeat.agent else None
 
-    def _known(self, name: str) -> AgentName:
+    async def _known(self, name: str) -> AgentName:
         """Return the agent with this name. Raises ``NotFound``."""
         agent = AgentName(name)
-        if agent not in self._service.control.heartbeats.agents:
+        if agent not in await self._service.control.heartbeats.agents():
             raise NotFound(str(UnknownAgent(name)))
         return agent
 
@@ -231,7 +240,7 @@ class _Hearts:
     async def act(self, request: Request) -> Response:
         """Handle the buttons and forms of a card."""
         fields = await form(request)
-        agent = self._known(request.path_params["agent"])
+        agent = await self._known(request.path_params["agent"])
         draft = ChecklistDraft(event=fields.get("text", ""), mute=fields.get("for", ""))
         here = "/heartbeats" if fields.get("back") == "all" else f"/heartbeats/{agent}"
         try:
@@ -243,8 +252,8 @@ class _Hearts:
                 case "mute":
                     notice = await self._mute(agent, draft.mute)
                 case "events":
-                    wake = fields.get("now") == "yes"
-                    await self._service.control.heartbeats.add_event(agent, draft.event, wake=wake)
+                    now = fields.get("now") == "yes"
+                    await self._service.control.heartbeats.add_event(agent, draft.event, now=now)
                     notice = "told"
                 case _:
                     raise HTTPException(404)
@@ -257,7 +266,7 @@ class _Hearts:
     async def list_(self, request: Request) -> Response:
         """Handle the forms of the checklist."""
         fields = await form(request)
-        agent = self._known(request.path_params["agent"])
+        agent = await self._known(request.path_params["agent"])
         try:
             await self._change(agent, request.path_params["action"], fields)
         except HeartbeatError as error:
@@ -310,15 +319,15 @@ class _Hearts:
             case "add":
                 await hearts.add_item(agent, fields.get("item", ""))
             case "done":
-                await hearts.complete_item(agent, _number(fields), expected=seen)
+                await hearts.complete_item(agent, _number(fields), version=seen)
             case "delete":
                 left = without(await self._seen(agent, seen), _number(fields))
-                await hearts.write_checklist(agent, left, expected=seen)
+                await hearts.write_checklist(agent, left, version=seen)
             case "save":
                 wanted = _plain(fields.get("text", ""))
                 # Browsers end each line of a text with two characters, whatever the file has.
                 lines = "\r\n" if "\r\n" in await self._seen(agent, seen) else "\n"
-                await hearts.write_checklist(agent, wanted.replace("\n", lines), expected=seen)
+                await hearts.write_checklist(agent, wanted.replace("\n", lines), version=seen)
             case _:
                 raise HTTPException(404)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +13,7 @@ from goclaw_py.cli.context import maybe_named
 from goclaw_py.cli.cron import texts
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, duration, one_line, show_table
-from goclaw_py.core.errors import HeartbeatError, UnknownAgent
+from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.text import cost
 from goclaw_py.schedule.heartbeat.models import HeartbeatRun
@@ -22,7 +21,7 @@ from goclaw_py.schedule.heartbeat.status_texts import is_undelivered, outcome_wo
 from goclaw_py.schedule.heartbeat.views import HeartbeatView
 
 if TYPE_CHECKING:
-    from goclaw_py.operations.heartbeat import HeartbeatService
+    from goclaw_py.operations.heartbeats.operations import HeartbeatService
 
 _TEXT = 200
 NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one"
@@ -56,10 +55,7 @@ AgentOption = Annotated[
 
 async def every(service: HeartbeatService) -> tuple[AgentName, ...]:
     """Return all agents."""
-    with suppress(UnknownAgent):
-        # The list of agents arrives with the first answer of the gateway, so ask it something.
-        await service.events(MAIN_AGENT)
-    return service.agents
+    return await service.agents()
 
 
 async def chosen(service: HeartbeatService, asked: str | None) -> AgentName:

@@ -12,7 +12,7 @@ from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.errors import BadChecklist
 from goclaw_py.core.ids import AgentName, HeartbeatRunId
 from goclaw_py.core.targets import Route
-from goclaw_py.operations.heartbeat import NoHeartbeat
+from goclaw_py.operations.heartbeats import page
 from goclaw_py.schedule.heartbeat.checklist.checklist import parse
 from goclaw_py.schedule.heartbeat.models import (
     EVENT_CHARS,
@@ -20,10 +20,10 @@ from goclaw_py.schedule.heartbeat.models import (
     HeartbeatEvent,
     HeartbeatRun,
     HeartbeatRunStatus,
+    NoHeartbeat,
     Skip,
 )
 from goclaw_py.schedule.heartbeat.views import DryRunReport
-from goclaw_py.web.pages import heartbeats as page
 from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK
 from tests.unit.web.fake_heartbeats import FakeHeartbeats as Hearts
 from tests.unit.web.fakes import NOW, FakeControl, unavailable
@@ -48,10 +48,10 @@ class Files(Hearts):
         return parse(self.text)
 
     async def write_checklist(  # type: ignore[override]
-        self, agent: AgentName, text: str, *, expected: str | None = None
+        self, agent: AgentName, text: str, *, version: str | None = None
     ) -> object:
-        self._called("write_checklist", agent, text, expected)
-        await self._as_expected(agent, expected)
+        self._called("write_checklist", agent, text, version)
+        await self._as_expected(agent, version)
         self.text = text
         return parse(text)
 
@@ -330,9 +330,9 @@ async def test_what_changes_between_look_and_write_is_not_overwritten_either(
     """Somebody else may save in between; only the write itself can tell."""
     write = file.write_checklist
 
-    async def overtaken(agent: AgentName, text: str, *, expected: str | None = None) -> object:
+    async def overtaken(agent: AgentName, text: str, *, version: str | None = None) -> object:
         file.text = "- [ ] theirs\n"
-        return await write(agent, text, expected=expected)
+        return await write(agent, text, version=version)
 
     file.write_checklist = overtaken  # type: ignore[method-assign]
     path = f"/heartbeats/main/checklist/{action}"

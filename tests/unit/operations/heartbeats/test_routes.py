@@ -13,18 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goclaw_py.cli.client.calls import Params
-from goclaw_py.cli.client.heartbeats import RemoteHeartbeatService
 from goclaw_py.core import errors
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.ids import AgentName, HeartbeatRunId
 from goclaw_py.core.targets import Route
-from goclaw_py.operations.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.operations.heartbeats.answers import HeartbeatAnswer, answer_of
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, LastChat, NoTarget
-from goclaw_py.schedule.heartbeat.models import HeartbeatRunStatus, Skip
+from goclaw_py.schedule.heartbeat.models import (
+    HeartbeatRunStatus,
+    HeartbeatStarted,
+    NoHeartbeat,
+    Skip,
+)
 from goclaw_py.schedule.heartbeat.status_texts import why
 from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
-from goclaw_py.web.api.heartbeat_json import HeartbeatAnswer, answer_of
 from goclaw_py.web.api.wire import dump, read
 from tests.unit.web import fake_heartbeats as fake
 from tests.unit.web.fake_heartbeats import view as made_view
@@ -38,7 +41,7 @@ class Both:
     """The desk of a gateway, and the same from outside."""
 
     service: fake.FakeHeartbeats
-    remote: RemoteHeartbeatService
+    heartbeats: HeartbeatService
 
 
 @pytest.fixture
@@ -53,16 +56,15 @@ async def both(tmp_path: Path) -> AsyncIterator[Both]:
 @pytest.mark.real_time
 async def test_heartbeats_are_seen_as_they_are(both: Both) -> None:
     """SPEC HB-9, OPS-4."""
-    service, remote = both.service, both.remote
-    with pytest.raises(errors.GoclawError, match="not requested from the gateway yet"):
-        _ = remote.agents
+    service, remote = both.service, both.heartbeats
     assert await remote.view(fake.MAIN) == await service.view(fake.MAIN)
-    assert remote.agents == (fake.MAIN, fake.HELPER)
+    assert await remote.agents() == (fake.MAIN, fake.HELPER)
     assert await remote.log(None) == [fake.SKIPPED, fake.OK, fake.DEAD]
     assert await remote.log(fake.MAIN, limit=1) == [fake.SKIPPED]
     assert await remote.log(fake.MAIN, outcome="skipped:unreadable") == [fake.SKIPPED]
     assert await remote.heartbeat_run(fake.OK.id) == fake.OK
-    assert await remote.heartbeat_run(HeartbeatRunId("019b-unknown")) is None
+    with pytest.raises(errors.NotFound, match="no heartbeat run '019b-unknown'"):
+        await remote.heartbeat_run(HeartbeatRunId("019b-unknown"))
     assert await remote.dry_run(fake.MAIN) == service.report
     route = Route(None, "a", "b")
     service.report = DryRunReport(HeartbeatRunStatus.SKIPPED, Skip.EMPTY, "x", "", route)
@@ -72,7 +74,7 @@ async def test_heartbeats_are_seen_as_they_are(both: Both) -> None:
 @pytest.mark.real_time
 async def test_heartbeats_are_switched_muted_and_run(both: Both) -> None:
     """SPEC HB-11."""
-    service, remote = both.service, both.remote
+    service, remote = both.service, both.heartbeats
     for on in (False, True, None):
         assert await remote.switch(fake.HELPER, on=on) == await service.view(fake.HELPER)
         assert service.views[fake.HELPER].heartbeat.switched is on
@@ -88,8 +90,8 @@ async def test_heartbeats_are_switched_muted_and_run(both: Both) -> None:
 @pytest.mark.real_time
 async def test_events_and_the_checklist_go_there_and_back(both: Both) -> None:
     """SPEC HB-13."""
-    service, remote = both.service, both.remote
-    told = await remote.add_event(fake.MAIN, "Grüße\n\u2028", wake=True)
+    service, remote = both.service, both.heartbeats
+    told = await remote.add_event(fake.MAIN, "Grüße\n\u2028", now=True)
     assert ("add_event", fake.MAIN, "Grüße\n\u2028", True) in service.calls
     assert await remote.events(fake.MAIN) == [told] == service.told[fake.MAIN]
     assert await remote.checklist(fake.MAIN) == await service.checklist(fake.MAIN)
@@ -104,35 +106,35 @@ async def test_events_and_the_checklist_go_there_and_back(both: Both) -> None:
 @pytest.mark.real_time
 async def test_a_checklist_that_changed_meanwhile_is_not_changed_from_outside(both: Both) -> None:
     """SPEC HB-3."""
-    service, remote = both.service, both.remote
+    service, remote = both.service, both.heartbeats
     seen = await remote.checklist(fake.MAIN)
     await service.add_item(fake.MAIN, "theirs")
     with pytest.raises(errors.ChecklistChanged):
-        await remote.write_checklist(fake.MAIN, "- [ ] mine\n", expected=seen.version)
+        await remote.write_checklist(fake.MAIN, "- [ ] mine\n", version=seen.version)
     with pytest.raises(errors.ChecklistChanged):
-        await remote.complete_item(fake.MAIN, 1, expected=seen.version)
+        await remote.complete_item(fake.MAIN, 1, version=seen.version)
     assert len(service.texts[fake.MAIN]) == 2
     now = (await remote.checklist(fake.MAIN)).version
     assert now == (await service.checklist(fake.MAIN)).version != seen.version
-    mine = await remote.write_checklist(fake.MAIN, "- [ ] mine\n", expected=now)
-    assert not (await remote.complete_item(fake.MAIN, 1, expected=mine.version)).items
+    mine = await remote.write_checklist(fake.MAIN, "- [ ] mine\n", version=now)
+    assert not (await remote.complete_item(fake.MAIN, 1, version=mine.version)).items
 
 
 @pytest.mark.real_time
 async def test_refusals_are_the_same_from_outside(both: Both) -> None:
-    service, remote = both.service, both.remote
+    service, remote = both.service, both.heartbeats
     with pytest.raises(errors.UnknownAgent) as unknown:
         await remote.view(NOBODY)
     assert unknown.value.agent == "nobody"
     for _ in range(20):
-        await service.add_event(fake.MAIN, "x", wake=False)
+        await service.add_event(fake.MAIN, "x", now=False)
     with pytest.raises(errors.TooManyEvents) as full:
-        await remote.add_event(fake.MAIN, "x", wake=False)
+        await remote.add_event(fake.MAIN, "x", now=False)
     assert (full.value.agent, full.value.most) == ("main", 20)
     with pytest.raises(errors.HeartbeatError, match="needs a text"):
-        await remote.add_event(fake.MAIN, " \n", wake=False)
+        await remote.add_event(fake.MAIN, " \n", now=False)
     with pytest.raises(errors.HeartbeatError, match="at most 4000"):
-        await remote.add_event(fake.MAIN, "x" * 4001, wake=False)
+        await remote.add_event(fake.MAIN, "x" * 4001, now=False)
     with pytest.raises(errors.BadChecklist, match="no item 7"):
         await remote.complete_item(fake.MAIN, 7)
     service.failure = errors.StoreUnavailable("the database does not answer")
@@ -144,24 +146,22 @@ async def test_refusals_are_the_same_from_outside(both: Both) -> None:
 async def test_what_is_too_long_is_an_error_about_the_heartbeat(both: Both) -> None:
     for text in ("x" * 100_001, "x" * 10_000_000):
         with pytest.raises(errors.HeartbeatError):
-            await both.remote.add_event(fake.MAIN, text, wake=False)
-        for change in (both.remote.add_item, both.remote.write_checklist):
+            await both.heartbeats.add_event(fake.MAIN, text, now=False)
+        for change in (both.heartbeats.add_item, both.heartbeats.write_checklist):
             with pytest.raises(errors.BadChecklist):
                 await change(fake.MAIN, text)
     assert both.service.calls == []
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a?b#c", "a/b", "A", "ä", "a\n", "x" * 65])
-async def test_what_no_agent_can_be_called_is_not_asked_for(name: str) -> None:
-    async def ask(
-        method: str, path: str, body: object = None, params: Params | None = None
-    ) -> bytes:
-        raise AssertionError(path)
-
-    remote = RemoteHeartbeatService(ask)
-    for question in (remote.view, remote.events, remote.run_now, remote.checklist):
-        with pytest.raises(errors.UnknownAgent):
-            await question(AgentName(name))
+@pytest.mark.real_time
+async def test_what_no_agent_can_be_called_is_not_asked_for(both: Both) -> None:
+    remote = both.heartbeats
+    for name in ("", ".", "..", "../x", "a?b#c", "a/b", "A", "ä", "a\n", "x" * 65):
+        for question in (remote.view, remote.events, remote.run_now, remote.checklist):
+            with pytest.raises(errors.UnknownAgent) as unknown:
+                await question(AgentName(name))
+            assert unknown.value.agent == name
+    assert both.service.calls == []
 
 
 # ---------------------------------------------------------------------------- on the wire

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,18 +13,28 @@ import typer
 from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.context import AsJson, answer, cli, is_live, with_wide
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.heartbeat import show
-from goclaw_py.cli.heartbeat import texts as words
-from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentOption
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, plain, show_json
 from goclaw_py.cli.progress import tell
-from goclaw_py.core.ids import AgentName
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.ids import AgentName, HeartbeatRunId
 from goclaw_py.core.text import cost
-from goclaw_py.operations.heartbeat import HeartbeatService, HeartbeatStarted, NoHeartbeat
+from goclaw_py.operations.heartbeats import HELP
+from goclaw_py.operations.heartbeats.command import show
+from goclaw_py.operations.heartbeats.command import texts as words
+from goclaw_py.operations.heartbeats.command.texts import AgentArgument, AgentOption
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.schedule.heartbeat import status_texts as said
 from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, Item, as_item, open_item
-from goclaw_py.schedule.heartbeat.models import OPEN, Heartbeat, HeartbeatEvent, HeartbeatRun, Skip
+from goclaw_py.schedule.heartbeat.models import (
+    OPEN,
+    Heartbeat,
+    HeartbeatEvent,
+    HeartbeatRun,
+    HeartbeatStarted,
+    NoHeartbeat,
+    Skip,
+)
 from goclaw_py.schedule.heartbeat.mute import mute_end
 from goclaw_py.schedule.heartbeat.status_texts import (
     BY_SETTINGS,
@@ -36,7 +47,7 @@ from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
 
-app = typer.Typer(help="Manage heartbeats (regular checks of HEARTBEAT.md).", no_args_is_help=True)
+app = typer.Typer(help=HELP, no_args_is_help=True)
 
 app.command("status")(show.status)
 app.command("why")(show.why)
@@ -140,15 +151,21 @@ async def _ended(
     clock = asyncio.get_running_loop().time
     give_up_at = clock() + patience
     tell(ProgressStep("waiting for the end of the heartbeat run"))
-    found = await service.heartbeat_run(begun.heartbeat_run)
+    found = await _stored(service, begun.heartbeat_run)
     while found is not None and clock() < give_up_at:
         if found.status not in OPEN:
             if found.delivery != "pending":
                 break
             give_up_at = min(give_up_at, clock() + _DELIVERY_S)
         await asyncio.sleep(min(_LOOK_EVERY_S, max(0.0, give_up_at - clock())))
-        found = await service.heartbeat_run(begun.heartbeat_run)
+        found = await _stored(service, begun.heartbeat_run)
     return found
+
+
+async def _stored(service: HeartbeatService, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
+    with suppress(NotFound):
+        return await service.heartbeat_run(heartbeat_run)
+    return None
 
 
 def _say(ran: _Ran, *, waited: bool, as_json: bool) -> None:
@@ -271,7 +288,7 @@ def _change(
 
     view, live = cli(ctx).ask(ask, create=True)
     if as_json:
-        from goclaw_py.web.api.heartbeat_json import HeartbeatAnswer, answer_of  # noqa: PLC0415
+        from goclaw_py.operations.heartbeats.answers import HeartbeatAnswer, answer_of  # noqa: PLC0415
 
         show_json(HeartbeatAnswer, answer_of(view))
         return view
@@ -334,7 +351,7 @@ def done(
         service = control.heartbeats
         name = await words.chosen(service, agent)
         before = await service.checklist(name)
-        after = await service.complete_item(name, number, expected=before.version)
+        after = await service.complete_item(name, number, version=before.version)
         ticked = [item.text for item in before.items if item.number == number]
         return after, ticked[0] if ticked else f"item {number}"
 
@@ -373,7 +390,7 @@ def event(
     async def ask(control: Control) -> tuple[HeartbeatEvent, HeartbeatView, bool]:
         service = control.heartbeats
         name = await words.chosen(service, agent)
-        told = await service.add_event(name, " ".join(text), wake=now)
+        told = await service.add_event(name, " ".join(text), now=now)
         return told, await service.view(name), await is_live(control)
 
     told, view, live = cli(ctx).ask(ask, create=True)

@@ -11,14 +11,13 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.cli.heartbeat import commands as heartbeat_run
-from goclaw_py.cli.heartbeat import show
 from goclaw_py.core.errors import HeartbeatError, StoreUnavailable
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.targets import Route
-from goclaw_py.operations.heartbeat import NoHeartbeat
+from goclaw_py.operations.heartbeats.command import commands as heartbeat_run
+from goclaw_py.operations.heartbeats.command import show
 from goclaw_py.schedule.heartbeat.chat_texts import mute_too_long, unknown_duration
-from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
+from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, NoHeartbeat, Skip
 from goclaw_py.schedule.heartbeat.mute import LONGEST_MUTE
 from goclaw_py.schedule.heartbeat.status_texts import BY_SETTINGS, why
 from goclaw_py.schedule.heartbeat.views import DryRunReport

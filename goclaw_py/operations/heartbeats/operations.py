@@ -1,4 +1,4 @@
-"""The heartbeat service that API, CLI, chats and tools call (SPEC HB-9, HB-11, HB-13)."""
+"""What operators, chats and tools do with heartbeats (SPEC HB-9, HB-11, HB-13)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.errors import BadChecklist, HeartbeatError, UnknownAgent
+from goclaw_py.core.actors import Least
+from goclaw_py.core.errors import BadChecklist, GoclawError, HeartbeatError, NotFound, UnknownAgent
 from goclaw_py.core.ids import AgentName, HeartbeatRunId
 from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.text import is_blank
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.operations.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.operations.declare import operation
+from goclaw_py.operations.heartbeats import answers, changes
 from goclaw_py.records import HeartbeatStore
 from goclaw_py.schedule.heartbeat import texts
 from goclaw_py.schedule.heartbeat.alert_targets import AlertTargetResolver
 from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, parse
-from goclaw_py.schedule.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem
+from goclaw_py.schedule.heartbeat.checklist_files import ChecklistProblem
 from goclaw_py.schedule.heartbeat.decisions import AskAgent, Deferred, HeartbeatPolicy, Skipped
 from goclaw_py.schedule.heartbeat.models import (
     EVENT_CHARS,
@@ -29,6 +31,8 @@ from goclaw_py.schedule.heartbeat.models import (
     HeartbeatEvent,
     HeartbeatRun,
     HeartbeatRunStatus,
+    HeartbeatStarted,
+    NoHeartbeat,
     Skip,
 )
 from goclaw_py.schedule.heartbeat.preconditions import Checks, day_of
@@ -39,6 +43,18 @@ log = logging.getLogger(__name__)
 _LOOKED_AT = 10
 
 
+_OF_CHECKLIST = frozenset({"checklist", "add_item", "complete_item", "write_checklist"})
+
+
+def refused(name: str, arguments: Mapping[str, object], error: GoclawError) -> GoclawError:
+    """Return the error for what the API could not read or route, as without a gateway."""
+    if "agent" in arguments and (isinstance(error, NotFound) or str(error).startswith("agent:")):
+        return UnknownAgent(str(arguments["agent"]))
+    if isinstance(error, NotFound):
+        return error
+    return BadChecklist(str(error)) if name in _OF_CHECKLIST else HeartbeatError(str(error))
+
+
 class ManualHeartbeats(Protocol):
     """Runs heartbeats on request."""
 
@@ -46,43 +62,44 @@ class ManualHeartbeats(Protocol):
         """Claim a heartbeat run and start it. Raises ``StoreUnavailable``."""
 
 
-class GatewayHeartbeatService:
-    """Implements ``operations.heartbeat.HeartbeatService`` over a store.
+class HeartbeatService:
+    """Heartbeats by the names of their agents.
+
+    Each method may raise ``StoreUnavailable``, and ``UnknownAgent`` for an agent that is not in the
+    settings; those about the checklist ``BadChecklist``, also for a file that cannot be read.
 
     Args:
-        policies: The policies of all agents.
+        checks: With the policies and checklists of all agents.
         plans: Their heartbeats as configured.
+        manual: Runs heartbeats on request; None: there is no gateway.
     """
 
     def __init__(
         self,
         store: HeartbeatStore,
         clock: Clock,
-        policies: Mapping[AgentName, HeartbeatPolicy],
+        checks: Checks,
         plans: Mapping[AgentName, HeartbeatConfig],
-        checklists: ChecklistFiles,
         routes: AlertTargetResolver,
+        manual: ManualHeartbeats | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._policies = policies
+        self._policies = checks.policies
         self._plans = plans
-        self._checklists = checklists
+        self._checklists = checks.checklists
         self._routes = routes
-        self._checks = Checks(store, clock, policies, checklists)
-        self._hand: ManualHeartbeats | None = None
+        self._checks = checks
+        self._manual = manual
 
-    def connect(self, hand: ManualHeartbeats) -> None:
-        """Set the service for manual runs; without it, none can start."""
-        self._hand = hand
-
-    @property
-    def agents(self) -> tuple[AgentName, ...]:
+    @operation("GET /api/agents", Least.VIEWER, read=answers.names_of)
+    async def agents(self) -> tuple[AgentName, ...]:
+        """Return all agents, in the order of the settings."""
         return tuple(self._policies)
 
-    # ------------------------------------------------------------------ looking
-
+    @operation("GET /api/heartbeats/{agent}", Least.VIEWER)
     async def view(self, agent: AgentName) -> HeartbeatView:
+        """Return the state of a heartbeat."""
         policy, heartbeat = self._policy(agent), await self._heartbeat(agent)
         now = self._clock.now()
         log_ = await self._store.heartbeat_runs(agent, limit=_LOOKED_AT)
@@ -107,6 +124,7 @@ class GatewayHeartbeatService:
             wake_from=wake_from,
         )
 
+    @operation("GET /api/heartbeats/{agent}/runs", Least.VIEWER, without="/api/heartbeat-runs")
     async def log(
         self,
         agent: AgentName | None,
@@ -116,16 +134,27 @@ class GatewayHeartbeatService:
         since: datetime | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
+        """Return heartbeat runs of an agent or of all, the newest first.
+
+        ``outcome`` is a ``HeartbeatRun.outcome``; with ``since`` those claimed then or later.
+        """
         if agent is not None:
             self._policy(agent)
         return await self._store.heartbeat_runs(
             agent, limit=limit, outcome=outcome, since=since, before=before
         )
 
-    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
-        return await self._store.heartbeat_run(heartbeat_run)
+    @operation("GET /api/heartbeat-runs/{heartbeat_run}", Least.VIEWER)
+    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun:
+        """Return a heartbeat run. Raises ``NotFound``."""
+        found = await self._store.heartbeat_run(heartbeat_run)
+        if found is None:
+            raise NotFound(f"there is no heartbeat run {heartbeat_run!r}")
+        return found
 
+    @operation("GET /api/heartbeats/{agent}/dry-run", Least.TEXT)
     async def dry_run(self, agent: AgentName) -> DryRunReport:
+        """Return what ``run_now`` would do."""
         policy, heartbeat = self._policy(agent), await self._heartbeat(agent)
         checked = await self._checks.check(HeartbeatRunKind.MANUAL, heartbeat, heartbeat.next_at)
         route = (await self._routes.find(agent, policy)).route
@@ -139,24 +168,37 @@ class GatewayHeartbeatService:
                 prompt = texts.heartbeat_prompt(due.text, events, policy.zone)
                 return DryRunReport(HeartbeatRunStatus.RUNNING, None, checked.detail, prompt, route)
 
-    # ------------------------------------------------------------------ doing
-
+    @operation(
+        "POST /api/heartbeats/{agent}/run", Least.OPERATOR, changes.RUN, read=answers.begun_of
+    )
     async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
+        """Run a heartbeat now, whatever its interval and quiet hours; budgets apply (HB-11)."""
         await self._planned(agent)
-        return NoHeartbeat.OFF if self._hand is None else await self._hand.run_heartbeat_now(agent)
+        if self._manual is None:
+            return NoHeartbeat.OFF
+        return await self._manual.run_heartbeat_now(agent)
 
+    @operation("PUT /api/heartbeats/{agent}/switch", Least.OPERATOR, changes.SWITCH)
     async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
+        """Turn a heartbeat on or off permanently; None lets the settings decide."""
         await self._planned(agent)
         await self._store.switch_heartbeat(agent, on=on, now=self._clock.now())
         log.info("heartbeat_switched", extra={"agent": agent, "on": on})
         return await self.view(agent)
 
+    @operation("PUT /api/heartbeats/{agent}/mute", Least.OPERATOR, changes.MUTE)
     async def mute(self, agent: AgentName, until: datetime | None) -> HeartbeatView:
+        """Mute a heartbeat until then; None unmutes it."""
         await self._planned(agent)
         await self._store.mute_heartbeat(agent, until)
         return await self.view(agent)
 
-    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> HeartbeatEvent:
+    @operation("POST /api/agents/{agent}/events", Least.OPERATOR, changes.ADD_EVENT)
+    async def add_event(self, agent: AgentName, text: str, *, now: bool) -> HeartbeatEvent:
+        """Add an event to the next heartbeat run; with ``now``, request that run now.
+
+        Raises ``TooManyEvents``, and ``HeartbeatError`` for a text that is blank or too long.
+        """
         await self._planned(agent)
         if is_blank(text):
             raise HeartbeatError("an event needs a text")
@@ -164,15 +206,19 @@ class GatewayHeartbeatService:
             raise HeartbeatError(
                 f"an event has at most {EVENT_CHARS} characters, this has {len(text)}"
             )
-        return await self._store.add_event(agent, text.strip(), now=self._clock.now(), wake=wake)
+        return await self._store.add_event(agent, text.strip(), now=self._clock.now(), wake=now)
 
+    @operation("GET /api/agents/{agent}/events", Least.TEXT)
     async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
+        """Return the events for the next heartbeat run, the oldest first."""
         self._policy(agent)
         return await self._store.events(agent)
 
     # ------------------------------------------------------------------ the checklist
 
+    @operation("GET /api/heartbeats/{agent}/checklist", Least.TEXT, read=answers.checklist_of)
     async def checklist(self, agent: AgentName) -> Checklist:
+        """Return the checklist in HEARTBEAT.md; an empty one if there is no file."""
         self._policy(agent)
         found = await self._checklists.read(agent)
         if not isinstance(found, ChecklistProblem):
@@ -181,21 +227,48 @@ class GatewayHeartbeatService:
             return parse("")
         raise BadChecklist(found.detail)
 
+    @operation(
+        "POST /api/heartbeats/{agent}/checklist/items",
+        Least.OPERATOR,
+        changes.ADD_ITEM,
+        read=answers.checklist_of,
+    )
     async def add_item(self, agent: AgentName, text: str) -> Checklist:
+        """Append an item to the checklist."""
         self._policy(agent)
         return await self._checklists.add(agent, text)
 
+    @operation(
+        "POST /api/heartbeats/{agent}/checklist/items/{number}/done",
+        Least.OPERATOR,
+        changes.COMPLETE_ITEM,
+        read=answers.checklist_of,
+    )
     async def complete_item(
-        self, agent: AgentName, number: int, *, expected: str | None = None
+        self, agent: AgentName, number: int, *, version: str | None = None
     ) -> Checklist:
-        self._policy(agent)
-        return await self._checklists.complete(agent, number, expected)
+        """Check off an item.
 
-    async def write_checklist(
-        self, agent: AgentName, text: str, *, expected: str | None = None
-    ) -> Checklist:
+        Raises ``ChecklistChanged`` if ``version`` is given and is not the ``Checklist.version``.
+        """
         self._policy(agent)
-        return await self._checklists.write(agent, text, expected)
+        return await self._checklists.complete(agent, number, version)
+
+    @operation(
+        "PUT /api/heartbeats/{agent}/checklist",
+        Least.OPERATOR,
+        changes.WRITE_CHECKLIST,
+        read=answers.checklist_of,
+    )
+    async def write_checklist(
+        self, agent: AgentName, text: str, *, version: str | None = None
+    ) -> Checklist:
+        """Replace the whole file.
+
+        Raises ``ChecklistChanged`` if ``version`` is given and is not the ``Checklist.version``.
+        """
+        self._policy(agent)
+        return await self._checklists.write(agent, text, version)
 
     # ------------------------------------------------------------------ what it needs
 
