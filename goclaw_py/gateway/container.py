@@ -364,7 +364,7 @@ class Container:
             if mine:  # there may be more than come at once
                 self._look_for_subagents_at = now
         if is_due or self.gateway.must_reload():
-            await self.gateway.take_pending()
+            await self.gateway.reload()
 
     def _is_here(self, target: Target | None) -> bool:
         return target is not None and (target.channel, target.account) in self.policies.places

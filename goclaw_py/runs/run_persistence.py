@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
 from goclaw_py.core.errors import Fenced, RunNotStarted
-from goclaw_py.core.ids import NodeId, SessionKey
-from goclaw_py.core.outcomes import Ending, Outcome, Reason
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.records import NewRun, RunEnd, RunStartResult
 
@@ -116,34 +115,6 @@ class RunStart:
         return await retry_until_available(
             lambda: self._store.begin_run(self._run, node=self._node)
         )
-
-
-class Abandoned:
-    """Abandoned runs whose sessions continue while their ends are being stored."""
-
-    def __init__(self) -> None:
-        self._ends: dict[SessionKey, set[asyncio.Event]] = {}
-
-    @contextmanager
-    def storing(self, ended: Ending, session: SessionKey) -> Iterator[Callable[[], None]]:
-        """Register an end that is being stored; call what this yields when it is."""
-        if ended.outcome is not Outcome.ABANDONED:
-            yield lambda: None
-            return
-        end = asyncio.Event()
-        self._ends.setdefault(session, set()).add(end)
-        try:
-            yield end.set
-        finally:
-            end.set()
-            self._ends[session].discard(end)
-            if not self._ends[session]:
-                del self._ends[session]
-
-    async def until_stored(self, session: SessionKey) -> None:
-        """Wait for all such ends of a session: otherwise a crash would repeat these runs."""
-        for end in list(self._ends.get(session, ())):
-            await end.wait()
 
 
 async def store_attempt(store: RunEndStore, run: RunEnd | None, node: NodeId) -> bool:

@@ -73,6 +73,9 @@ class Turn:
     """Its reply that grows in the chat, while it runs."""
     stop_shown: asyncio.Event | None = None
     """To be set when its draft shows that it was stopped, while somebody waits for that."""
+    abandoned: asyncio.Event | None = None
+    """Of a run that ignores its cancellation, so that its session goes on: set with ``ended``, but
+    before its draft is finished."""
     after: asyncio.Event | None = None
     """The end of the run that was cancelled for its last message, and whose messages it has."""
     offers: list[RunId] = field(default_factory=list)

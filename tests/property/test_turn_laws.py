@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goclaw_py.chat.inbound.turns import Turns
-from goclaw_py.core.ids import MAIN_AGENT, RunId
+from goclaw_py.core.ids import MAIN_AGENT, RunId, SessionKey
 from goclaw_py.core.outcomes import Ending, Outcome
 from goclaw_py.records import InboxKind, InboxRow
 from goclaw_py.runs.turn import Turn
@@ -21,6 +21,7 @@ from goclaw_py.runs.turn_state import (
     MERGED,
     QUEUED,
     RELEASED,
+    RUNNING,
     STORED,
     TRANSITIONS,
     TurnState,
@@ -40,15 +41,19 @@ class Story:
     def __init__(self) -> None:
         self.registry = Turns()
         self.turns: list[Turn] = []
+        self.rows = 100
         for number in range(4):
             self.new(ANN if number % 2 else BOB, number)
 
     def new(self, session: str, number: int, rows: list[InboxRow] | None = None) -> Turn:
         key = ANN if session == ANN else BOB
-        row = InboxRow(number, message("hi"), key, MAIN_AGENT, InboxKind.MESSAGE, 0, NOW)
-        turn = Turn(RunId(f"r{len(self.turns)}"), key, MAIN_AGENT, rows or [row])
+        rows = [self.row(key, number)] if rows is None else rows
+        turn = Turn(RunId(f"r{len(self.turns)}"), key, MAIN_AGENT, rows)
         self.turns.append(turn)
         return turn
+
+    def row(self, session: SessionKey, number: int) -> InboxRow:
+        return InboxRow(number, message("hi"), session, MAIN_AGENT, InboxKind.MESSAGE, 0, NOW)
 
     def undone(self, turn: Turn) -> None:
         self.registry.replace(turn)
@@ -58,6 +63,20 @@ class Story:
         live = [one for one in self.turns if one.state is QUEUED and one is not turn]
         if live:
             self.registry.merge(turn, live[0])
+
+    def restart(self, turn: Turn) -> None:
+        later = [one for one in self.turns if one.state is QUEUED and one.session == turn.session]
+        if turn.state is RUNNING and later:
+            self.registry.restart(turn, later[0])
+
+    def append(self, turn: Turn) -> None:
+        if turn.state in (QUEUED, HELD):
+            self.rows += 1
+            self.registry.append(self.row(turn.session, self.rows), turn)
+
+    def shrink(self, turn: Turn) -> None:
+        if turn.state is RUNNING:
+            self.registry.shrink(turn, {turn.rows[0].id} if len(turn.rows) > 1 else set())
 
     def events(self) -> dict[str, Callable[[Turn], object]]:
         registry = self.registry
@@ -74,6 +93,9 @@ class Story:
             "drop": lambda turn: registry.drop(turn, ENDED),
             "merge": self.merge,
             "replace": self.undone,
+            "restart": self.restart,
+            "append": self.append,
+            "shrink": self.shrink,
             "release": lambda turn: registry.release([turn]),
             "drain": lambda _: registry.release_held(),
             "expired": lambda _: registry.release_all(),

@@ -120,7 +120,7 @@ FAULTS = {
     ),
     "a new message goes before an older one that another node has accepted": Fault(
         MessageIngestor,
-        "_take_up",
+        "_process_committed",
         (("if is_older or any(box.stale for box in boxes.values())", "if False"),),
         Rule.ORDER,
         scenes.ACCEPTED_UNHEARD,

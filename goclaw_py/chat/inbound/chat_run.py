@@ -50,7 +50,7 @@ from goclaw_py.runs.replies.draft import OrphanedReply
 from goclaw_py.runs.replies.replies import Replies, TurnEnd, log_failure, signal_of
 from goclaw_py.runs.replies.streaming import StreamingReplies
 from goclaw_py.runs.replies.wait_line import HeardEvent
-from goclaw_py.runs.run_persistence import Abandoned, store_run
+from goclaw_py.runs.run_persistence import store_run
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
 from goclaw_py.runs.subagents import ChildRuns, ParentRun
 from goclaw_py.runs.turn import Turn, maker_in
@@ -111,7 +111,6 @@ class ChatRunExecutor:
         self._drafts.shows_first = self._had_effect
         self._drafts.shows_wait = self._show_wait
         self.mailboxes = Mailboxes(self.turns)
-        self._abandoned = Abandoned()
         self.notices = DropNotices(store, clock, node, self.turns)
 
     def connect(
@@ -176,9 +175,7 @@ class ChatRunExecutor:
         """Let a waiting turn answer the messages of a run that ends without an effect."""
         before, turn = self.turns.by_run[run_id], self.turns.by_run[into]
         self._drafts.stop(before)
-        turn.rows[:0] = before.rows
-        turn.after = before.ended
-        self.turns.assign(before.rows, turn)
+        self.turns.restart(before, turn)
         self._feed.joined(before, into)
 
     def offered(self, request_id: RunId, run_id: RunId) -> None:
@@ -191,7 +188,8 @@ class ChatRunExecutor:
         """Run the agent loop."""
         turn = self.turns.start(run_id)
         self._outages.check(turn)
-        await self._abandoned.until_stored(turn.session)
+        for abandoned in self.turns.abandoned(turn.session):
+            await abandoned.wait()  # otherwise a crash would repeat its run
         if turn.after is not None:
             await turn.after.wait()
         self._signal(turn, RunStarted(run_id, turn.target, turn.message_ids))
@@ -209,10 +207,9 @@ class ChatRunExecutor:
             dropped=self.turns.dropped(turn.session),
             durable=turn.starts_durably,
         )
-        # However long that takes: as another node this process has nothing of what it had.
-        node = self._node()
-        # Known before it is stored: a cancellation can hit between the commit and the answer.
-        turn.begun = run, node
+        # Known before it is stored: a cancellation can hit between the commit and the answer. And
+        # however long that takes: as another node this process has nothing of what it had.
+        turn.begun = run, (node := self._node())
         begun = await retry_until_available(lambda: self._store.begin_run(run, node=node))
         turn.progress.begun = begun
         # Stopped in the meantime by its owner, or a reload has found it before that.
@@ -283,6 +280,8 @@ class ChatRunExecutor:
             self.notices.drop(turn, ended)  # immediately: a stop in the same batch must know of it
         else:
             turn = self.turns.end(ended.run_id)
+            if ended.outcome is Outcome.ABANDONED:
+                self.turns.abandon(turn)
         return self._record_in_order(turn, ended, error)
 
     # ------------------------------------------------------------------ inside
@@ -291,15 +290,13 @@ class ChatRunExecutor:
         self, turn: Turn, ended: Ending, error: BaseException | None
     ) -> None:
         try:
-            with self._abandoned.storing(ended, turn.session) as stored:
-                await self._record(turn, ended, error, stored)
+            await self._record(turn, ended, error)
         finally:
+            if turn.abandoned is not None:
+                turn.abandoned.set()
             turn.ended.set()
 
-    async def _record(
-        self, turn: Turn, ended: Ending, error: BaseException | None, stored: Callable[[], None]
-    ) -> None:
-        """Store the end of a turn; call ``stored`` when that is done or will never be."""
+    async def _record(self, turn: Turn, ended: Ending, error: BaseException | None) -> None:
         end = TurnEnd(turn, ended, error, OrphanedReply())
         try:
             await self._write(end)
@@ -319,16 +316,16 @@ class ChatRunExecutor:
         try:
             told = await self._store_end(end, facts)
         except Fenced:
-            stored()
             log.warning("session_taken_over", extra=facts)
             told = taken_over(turn.id)
             self.turns.release([turn])
             self._outages.lost(turn)
             self._release(turn)
         else:
-            stored()
             self._outages.recorded(turn, end.ended, end.error)
         finally:
+            if turn.abandoned is not None:
+                turn.abandoned.set()
             self._feed.ended(turn, told, turn.progress)
             self._agent_executor.ended(turn, told, turn.progress, end.error)
             await self._leave_draft(end, told)

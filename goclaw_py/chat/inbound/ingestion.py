@@ -126,7 +126,7 @@ class MessageIngestor:
                 if epoch == self._mailboxes.epoch:
                     # A stop that has acted before the commit is done.
                     done = {external_id(row.message) for row in rows if row.outcome is not None}
-                    await self._take_up(accepted, done)
+                    await self._process_committed(accepted, done)
             self._ingress.entered(sorted_batch)
         finally:
             self._mailboxes.leave(entries, committed=committed)
@@ -150,7 +150,7 @@ class MessageIngestor:
             boxes.committed(entries, rows, accepted)
             if epoch == boxes.epoch:
                 done = {external_id(row.message) for row in rows if row.outcome is not None}
-                await self._take_up(accepted, done)
+                await self._process_committed(accepted, done)
         finally:
             boxes.leave(entries, committed=committed)
         turns = (self._turns.of_row(row.id) for row in accepted.rows)
@@ -205,7 +205,7 @@ class MessageIngestor:
 
     # ------------------------------------------------------------------ committed
 
-    async def _take_up(
+    async def _process_committed(
         self, accepted: AcceptedMessages, done: Set[ExternalId] = frozenset()
     ) -> None:
         """Process rows that were just committed, in order.
@@ -223,13 +223,13 @@ class MessageIngestor:
             if not self._dispatcher.draining:
                 # What this cannot reach is found by the next reload.
                 with suppress(StoreUnavailable):
-                    await self.take_pending()
+                    await self.reload()
             return
         for entry in entries:
             if not boxes[entry.session].stale:
-                await self._work_on(entry)
+                await self._process(entry)
 
-    async def take_pending(self) -> None:
+    async def reload(self) -> None:
         """Reload: claim rows that no live process has, in the order of their sessions.
 
         After a crash, from another node, or because a mailbox is stale. Raises
@@ -238,7 +238,7 @@ class MessageIngestor:
         loop = asyncio.get_running_loop()
         async with self._reloading:  # what one has found another must not forget as done
             self._rest_until, began = 0.0, loop.time()
-            await self._reload()
+            await self._claim_pending()
             rest_s = min((loop.time() - began) * _REST, _LONGEST_REST_S)
             self._rest_until = loop.time() + rest_s
 
@@ -247,7 +247,7 @@ class MessageIngestor:
         is_resting = asyncio.get_running_loop().time() < self._rest_until
         return not is_resting or self._mailboxes.has_stale()
 
-    async def _reload(self) -> None:
+    async def _claim_pending(self) -> None:
         mailboxes, epoch, node = self._mailboxes, self._mailboxes.epoch, self._node()
         await self._canceller.keep()
         mailboxes.forget_done(await self._store.ended(mailboxes.rows()))
@@ -265,56 +265,41 @@ class MessageIngestor:
             if row.id in met:
                 entry.cancelled = Reason.STOPPED_ALL
             if box.version == versions.get(row.session, 0):
-                await self._work_on(entry)
+                await self._process(entry)
         mailboxes.reloaded(versions)
 
-    async def _work_on(self, entry: MailboxEntry) -> None:
+    async def _process(self, entry: MailboxEntry) -> None:
         """Process the next message of a session; without the database, its mailbox becomes stale.
 
-        A new conversation must not start in the middle of what follows the message.
+        A new conversation must not start in the middle of what follows the message. A boundary: a
+        bug ends only this message, with a text for its sender.
         """
-        if entry.state is not MessageState.WAITING:
+        row = entry.row
+        if row is None or entry.state is not MessageState.WAITING:
             return
         box = self._mailboxes.of(entry.session)
         entry.state, box.owned = MessageState.STARTING, True
+        facts = {"inbox": row.id, "session": row.session, "kind": row.kind}
         try:
-            if await self._do_or_fail(entry):
-                entry.state = MessageState.TAKEN
+            try:
+                self._policies.meet(row)
+                await self._start_turn_or_command(entry, row)
+            except StoreUnavailable:
+                raise
+            except Exception:
+                log.exception("inbox_message_failed", extra=facts)
+                await self._commands.fail(row)
+            entry.state = MessageState.TAKEN
         except StoreUnavailable:
             entry.state = MessageState.WAITING
             box.mark_stale()
+        except Exception:
+            log.exception("inbox_failure_not_stored", extra=facts)
         finally:
             if entry.state is MessageState.STARTING:
                 self._mailboxes.remove(entry)
 
-    async def _do_or_fail(self, entry: MailboxEntry) -> bool:
-        """Process a row; return whether it has ended or was submitted.
-
-        A boundary: a bug ends only this row, with a text for its sender. Raises
-        ``StoreUnavailable``.
-        """
-        row = entry.row
-        assert row is not None
-        facts = {"inbox": row.id, "session": row.session, "kind": row.kind}
-        try:
-            self._policies.meet(row)
-            await self._do(entry, row)
-        except StoreUnavailable:
-            raise
-        except Exception:
-            log.exception("inbox_message_failed", extra=facts)
-        else:
-            return True
-        try:
-            await self._commands.fail(row)
-        except StoreUnavailable:
-            raise
-        except Exception:
-            log.exception("inbox_failure_not_stored", extra=facts)
-            return False
-        return True
-
-    async def _do(self, entry: MailboxEntry, row: InboxRow) -> None:
+    async def _start_turn_or_command(self, entry: MailboxEntry, row: InboxRow) -> None:
         message, box = row.message, self._mailboxes.of(row.session)
         version = box.version
         if await self._end_cancelled(entry, row):
@@ -328,11 +313,14 @@ class MessageIngestor:
         elif box.version != version:
             raise StoreUnavailable("released messages must be claimed first")
         elif await self._is_command(row):
-            await self._execute(entry, row)
+            command = our_command_of(message)
+            if isinstance(command, StopCommand):  # only once
+                await self._stops.carry_out(entry, command)
+            await self._commands.execute(row)
         elif not self._rejoin(row):
             policy = self._policies.policy(row.session, message)
             late = not entry.accepting or bool(message.source)  # a program waits for no burst
-            self._submit(row, as_it_stands(policy) if late else policy, late=late)
+            self._start_turn(row, as_it_stands(policy) if late else policy, late=late)
 
     async def _end_cancelled(self, entry: MailboxEntry, row: InboxRow) -> bool:
         """End a message that a later stop has cancelled; return whether one has."""
@@ -351,13 +339,6 @@ class MessageIngestor:
         if is_command or self._is_stop(row.session, message):
             return True
         return self._may_stop(message) and bool(await self._store.approvals(waiting))
-
-    async def _execute(self, entry: MailboxEntry, row: InboxRow) -> None:
-        """Execute a command, but a stop only once."""
-        command = our_command_of(row.message)
-        if isinstance(command, StopCommand):
-            await self._stops.carry_out(entry, command)
-        await self._commands.execute(row)
 
     async def _edit(self, row: InboxRow) -> bool:
         """Apply or record an edit; False if the edited message is not stored."""
@@ -410,12 +391,11 @@ class MessageIngestor:
                 return False  # it has begun without this one
         if turn is None or turn.state is DROPPED:
             return False
-        turn.rows.append(row)
-        self._turns.assign([row], turn)
+        self._turns.append(row, turn)
         self._dispatcher.set_senders(turn.id, turn.senders)
         return True
 
-    def _submit(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> None:
+    def _start_turn(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> None:
         run_id, epoch = new_run_id(self._clock), self._mailboxes.epoch
         turn = Turn(run_id, row.session, row.agent, [row], policy, late, epoch)
         rules = self._policies.rules(row.message.target)

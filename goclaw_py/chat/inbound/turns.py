@@ -11,7 +11,8 @@ The rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
 
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
@@ -46,6 +47,7 @@ class Turns:
         """The turns that answer these rows, or whose notice ends them."""
         self._held: dict[Turn, None] = {}
         self._dropped: dict[SessionKey, dict[Turn, None]] = {}
+        self._abandoned: set[Turn] = set()
 
     # ------------------------------------------------------------------ events
 
@@ -81,6 +83,8 @@ class Turns:
         if turn.state is QUEUED or turn.state is RUNNING:
             raise illegal(turn, DONE)
         del self.by_run[turn.id]
+        if turn.abandoned is not None:
+            self._abandoned.discard(turn)
         if turn.state is ENDING:
             turn.state = DONE
             for row in turn.rows:
@@ -88,6 +92,11 @@ class Turns:
                     del self._by_row[row.id]
         elif turn.state is UNDOING:
             self.release([turn])  # after a bug nobody holds it, and a reload reads it again
+
+    def abandon(self, turn: Turn) -> None:
+        """Its task ignores its cancellation: its session goes on while its end is being stored."""
+        turn.abandoned = asyncio.Event()
+        self._abandoned.add(turn)
 
     def close(self, turn: Turn) -> None:
         """The end of its messages is stored."""
@@ -100,8 +109,7 @@ class Turns:
         """It waits for the provider of its agent."""
         self._move(turn, HELD)
         self._held[turn] = None
-        for row in turn.rows:
-            self._by_row[row.id] = turn
+        self._assign(turn.rows, turn)
 
     def expire(self, turn: Turn) -> None:
         """It was held for too long."""
@@ -123,8 +131,7 @@ class Turns:
         self._move(turn, DROPPED)
         turn.dropped = ended
         self._dropped.setdefault(turn.session, {})[turn] = None
-        for row in turn.rows:
-            self._by_row[row.id] = turn
+        self._assign(turn.rows, turn)
 
     def shrink(self, turn: Turn, ended: Collection[int]) -> None:
         """Some of its rows had ended before its run began."""
@@ -138,16 +145,22 @@ class Turns:
         self._move(turn, MERGED)
         self.by_run.pop(turn.id, None)
         into.rows += turn.rows
-        self.assign(turn.rows, into)
+        self._assign(turn.rows, into)
 
     def replace(self, turn: Turn) -> None:
         """Its run is undone; a new turn gets its messages, and the same list of rows for edits."""
         self._move(turn, MERGED)
 
-    def assign(self, rows: Iterable[InboxRow], turn: Turn) -> None:
-        """Assign further rows to a turn that answers them."""
-        for row in rows:
-            self._by_row[row.id] = turn
+    def restart(self, turn: Turn, into: Turn) -> None:
+        """Its run is cancelled for a later message: the turn of that has its messages first."""
+        into.rows[:0] = turn.rows
+        into.after = turn.ended
+        self._assign(turn.rows, into)
+
+    def append(self, row: InboxRow, turn: Turn) -> None:
+        """A turn answers another row, which an interrupted run had with the others."""
+        turn.rows.append(row)
+        self._by_row[row.id] = turn
 
     def release(self, turns: Iterable[Turn]) -> None:
         """Their messages wait in their mailbox again, or belong to another process."""
@@ -211,6 +224,13 @@ class Turns:
         """Return whether turns of an agent will wait for its provider."""
         return any(t.state is UNDOING and t.agent == agent for t in self.by_run.values())
 
+    def abandoned(self, session: SessionKey) -> Sequence[asyncio.Event]:
+        """Return the ends of abandoned runs of a session that are being stored."""
+        if not self._abandoned:
+            return ()
+        mine = (turn.abandoned for turn in self._abandoned if turn.session == session)
+        return [end for end in mine if end is not None]
+
     def dropped(self, session: SessionKey) -> tuple[DroppedMessage, ...]:
         """Return the dropped messages of a session that wait for their notice."""
         # Asked at the start of each run, and most sessions have none.
@@ -244,6 +264,10 @@ class Turns:
             if not dropped:
                 del self._dropped[turn.session]
         turn.state = to
+
+    def _assign(self, rows: Iterable[InboxRow], turn: Turn) -> None:
+        for row in rows:
+            self._by_row[row.id] = turn
 
     def _forget_rows(self, turn: Turn) -> None:
         for row in turn.rows:

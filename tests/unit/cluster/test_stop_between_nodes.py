@@ -112,7 +112,7 @@ async def test_a_look_that_is_late_brings_nothing_back() -> None:
         with pytest.raises(StoreUnavailable):
             await gateway.gateway.accept([work])
         gateway.store.slow_after_s["claim_pending"] = 5.0
-        looking = asyncio.create_task(gateway.gateway.take_pending())
+        looking = asyncio.create_task(gateway.gateway.reload())
         await asyncio.sleep(0.1)
         await gateway.gateway.accept([work, message("/stop")])
         await looking

@@ -117,7 +117,7 @@ async def test_nor_does_what_a_look_finds_that_has_begun_before() -> None:
         with suppress(StoreUnavailable):
             await gateway.say("three")
         gateway.store.slow_after_s["claim_pending"] = 0.3
-        await meanwhile(gateway, gateway.gateway.take_pending())
+        await meanwhile(gateway, gateway.gateway.reload())
         gateway.store.slow_after_s.clear()
         await gateway.channel.until_sent(4)
         assert gateway.scripted.prompts == ["busy", "one", "two", "three"]
@@ -138,7 +138,7 @@ async def test_what_a_look_is_just_finding_is_stopped_too() -> None:
     async with two_waiting() as gateway:
         gateway.store.slow_after_s["claim_pending"] = 0.3
         await fence(gateway)
-        await meanwhile(gateway, gateway.gateway.take_pending(), then="/stopall")
+        await meanwhile(gateway, gateway.gateway.reload(), then="/stopall")
         await assert_dropped(gateway, 2)
         assert gateway.scripted.prompts == ["busy"]
 
@@ -173,7 +173,7 @@ async def test_a_stop_waits_for_no_look(words: str) -> None:
         await fence(gateway)
         await asyncio.sleep(0.1)
         gateway.store.slow_after_s["claim_pending"] = 30
-        look = asyncio.create_task(gateway.gateway.take_pending())
+        look = asyncio.create_task(gateway.gateway.reload())
         await asyncio.sleep(0.1)
         stopping = asyncio.create_task(gateway.say(words))
         await until(lambda: gateway.channel.texts("ann") != [], within_s=0.2)
@@ -237,7 +237,7 @@ async def test_what_a_look_has_found_and_not_taken_up_is_stopped() -> None:
         await fence(gateway)
         await asyncio.sleep(0.05)
         gateway.store.slow_before_s["settle"] = 0.3
-        await meanwhile(gateway, gateway.gateway.take_pending(), then="/stopall")
+        await meanwhile(gateway, gateway.gateway.reload(), then="/stopall")
         await assert_dropped(gateway, 1)
         assert gateway.scripted.prompts == ["busy"]
 
@@ -253,7 +253,7 @@ async def test_nor_does_an_edit_overtake_what_a_look_has_found(more: list[str]) 
         await fence(gateway)
         await asyncio.sleep(0.05)
         gateway.store.slow_before_s["settle"] = 0.5
-        look = asyncio.create_task(gateway.gateway.take_pending())
+        look = asyncio.create_task(gateway.gateway.reload())
         await asyncio.gather(accepting, look)
         await asyncio.sleep(60)
         assert gateway.scripted.prompts == ["busy", "one", "three", *more]

@@ -235,7 +235,7 @@ async def test_what_a_dead_node_has_found_is_left_to_its_next_self() -> None:
         await commit_unseen(gateway, "ann")
         gateway.store.broken = set()
         gateway.store.slow_after_s["claim_pending"] = 5.0
-        look = asyncio.create_task(gateway.gateway.take_pending())
+        look = asyncio.create_task(gateway.gateway.reload())
         await asyncio.sleep(1)
         gateway.gateway.forget_everything(gateway.node())
         await gateway.cluster.join()
