@@ -3,6 +3,21 @@
 The libraries' errors do not tell whether a request was sent, and whether Telegram or a proxy
 refused it. So the transports read responses here, and clients raise only ``ChannelError``. The
 token is part of every address, so any error may contain it; ``guarded`` removes it.
+
+The rules of SPEC CHAN-8:
+
+The state of a channel is `starting`, `failed` (its receiving has ended, and begins again),
+`waiting` (another gateway receives for it), `connected`, `reconnecting`, `conflict` (409, or
+another program's webhook: slow retry), `unauthorized` or `stopped`; unless it is `connected` or
+`starting`, a detail says why. It is `starting` until its server has answered once, also while its
+library is imported or the server cannot be reached (then with the reason). After a 401 or 404
+`getMe` is asked, with growing pauses; a token that `getMe` refuses for 5 minutes stops that
+channel with its reason; the gateway, its other channels, jobs and API go on. Status, `/readyz` and
+an alert say so. `token_file` is read again every 5 s from the refusal on, `getMe` is asked every
+minute after the stop: a new token, or an old one that is accepted again, needs no restart. One
+that is that of another account stops the channel ("its token is that of account X"): it neither
+receives nor sends by that bot, and the other account goes on. Network loss: backoff, no log flood.
+Watchdog for a deaf poller. The token appears in no log, error or URL.
 """
 
 from __future__ import annotations

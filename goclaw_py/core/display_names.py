@@ -2,6 +2,19 @@
 
 Only ids identify: a name can be changed by whoever has it, and two may be equal. So a name is never
 shown alone where somebody decides about access.
+
+The rules of SPEC OPS-9:
+
+Names. Pages, tables and the API's `POST /api/names` show people and chats by display names: of a
+direct chat the person (without a name `@username`), of a group its title, of a topic `Group /
+Topic`, of a job its name; without a stored name, and while the database is away, the id with its
+channel. One function makes them. Log lines have the name of their session in a field of its own,
+if this process has stored or read it. Names are stored when a message of an admitted person comes,
+again when they change, and once a day; they identify nobody: pages that decide about access show
+the id beside them, elsewhere it is shown on hover, and in tables of the CLI in the column KEY.
+Senders of the console and the web chat are shown by their id: their chats are named by titles
+(CHAN-9). Kept 90 d after they were seen last (DB-5); `pairing revoke --forget` deletes a person's
+name at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,18 @@
-"""Stores what a run does while it does it, so that it is known after a crash (AGENT-9)."""
+"""Stores what a run does while it does it, so that it is known after a crash (AGENT-9).
+
+The rules of SPEC AGENT-9:
+
+The progress of a run is stored during the run: each tool call before it starts (an unavailable
+database delays the call) and after it has ended, usage and model after each model response. So the
+record of a run that a crash or a shutdown interrupted has them, and budgets count them. If the
+interrupted run cannot be continued (AGENT-10), the next run for the same message, occurrence or
+heartbeat run is told first which calls were made with which results, which have an unknown
+outcome, and that none may be repeated blindly; an occurrence whose interrupted run had called a
+tool with side effects is then not run again but reported, as `lost` with the reason `effects`
+(`retry_after_effects`, default false, allows it, also after a failure). An agent that is a program
+of its own reports its calls when they have begun already; what it did in the last moment before a
+crash may be missing.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,18 @@
 In a group every line without indentation is ours and names its speaker. People's text is indented
 or follows ``>``, and names lose the characters of such lines, so that nobody can imitate another
 person.
+
+The rules of SPEC CHAN-11:
+
+In a group each message is told to the agent, and kept in the history, with its sender: `Ann
+(@ann): text`, `Ann (id 7): text` without a username. What a message replies to and what it
+forwards is told with its author, in direct chats too: `[Ann (@ann) replies to Bob (id 8)]`, `[in
+reply to your message]`, `[forwarded from News (@news)]`, `Ann (hidden account)`; the quoted or
+forwarded text stands behind `> `. Nobody can pass for somebody else: names lose line breaks,
+colons, brackets and quotation marks and have at most 64 characters; lines of a text but the first
+are indented, and the agent is told of that. A reply without words of its own, as one that is only
+the bot's name, asks about what it replies to: `[Ben (@ben) asks about this message of Ann
+(@ann)]`. What agents of one's own and the API bring is not prefixed.
 """
 
 from __future__ import annotations

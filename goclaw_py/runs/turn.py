@@ -1,4 +1,17 @@
-"""A turn: the messages that one run answers."""
+"""A turn: the messages that one run answers.
+
+The rules of SPEC CHAN-12:
+
+In an allowed group with mention required, the last `context_messages` (50; 0 is off; set per
+account, chat and thread) messages without a mention are context for the next one that has it: told
+once, before it, in order, with times and senders, per topic, marked as background that asks for
+nothing, as far as `queue.turn_chars` leaves room, the newest first; then part of the history.
+Files are told as words and not downloaded. They are stored with the batch and start nothing; a run
+that a crash or a shutdown cut leaves them to the next. Nothing is kept of other groups, of denied
+people, for longer than 24 h, or through `/new`. An edit changes what is kept. A message that a
+running task takes in (QUEUE-4) brings none. A bot in privacy mode gets none of them; `doctor` says
+so where it has groups.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""The loop that claims due work from the database."""
+"""The loop that claims due work from the database.
+
+The rules of SPEC CRON-4:
+
+Due when `next_run_at <= now`. The loop sleeps until the next due time or a change, at most 1 s; it
+only claims and hands over. A hung job delays no other; a `message` needs no lane slot. A burst (20
+and more due together) is claimed up to 5 s before its time, as far as this process has room, and
+runs at it. When the clock goes back, and at the start, a next run that lies further ahead than one
+interval, counting backoff and delays, is computed again. A step of less than a minute repeats
+nothing; one of up to three hours no cron times that are fixed (R5) and at least three hours apart.
+A job that is paused, deleted or given another time before it has started does not run. A job that
+this release cannot read is `disabled` and stops no other. `scheduler.enabled = false`: no loop, no
+tools; jobs can be edited; status says off.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,18 @@
 A history that a provider refuses once would be refused with each later message. So the ids of calls
 are made unique when a response comes in, what is known to be refused is changed when a conversation
 is sent, and a conversation that is refused nevertheless is sent again in other words.
+
+The rules of SPEC AGENT-12:
+
+No conversation is sent again and again that its provider refuses. Ids of tool calls that are
+blank, longer than 64 characters, have other signs than letters, digits and `_.:-`, or that the
+conversation has already, are replaced when a response comes in. Each request has exactly one
+result for each call, arguments that are objects, nothing empty, and begins with a person. If a
+provider refuses it all the same (400; not its key, size or model), what came since the last
+response is sent once as plain text, and then, if that is refused too, with a note in its place;
+what a person says now is never changed. What was accepted is what later runs read: the repair is
+stored with the entries of the run. The run's record has the note `history_repaired`, the log
+`history_repaired`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,17 @@ A draft is stored before it is posted, and its id before it is edited. So after 
 for the same messages continues the draft, and the final reply, an edit of it, can be repeated
 without appearing twice (SPEC IO-5). A draft whose response was lost is searched in the chat: by its
 run while that is running, then by the outbox.
+
+The rules of SPEC CHAN-4:
+
+Typing from 0.25 s after a message is accepted or a waiting run starts, if nothing was sent to the
+chat meanwhile and the run has not ended: a quick answer costs no call. Every 4-5 s while the run
+works; once for messages that wait, none in the 2 s after a message of the bot; in a forum's
+General topic with thread 1, which only this call needs. Replies stream into one draft by edits (≥
+1 s apart, none that changes nothing), which has a stop button; `streaming = "native"` uses
+Telegram's own drafts in direct chats instead, `"off"` none. The buttons of a message are removed
+once. Reactions: waiting for 2 s in which nothing was sent to the chat 👀 (unless its run starts
+before the call), done cleared, failed 👎; setting.
 """
 
 from __future__ import annotations

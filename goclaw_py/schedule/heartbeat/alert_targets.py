@@ -1,4 +1,17 @@
-"""The targets of alerts (SPEC HB-8)."""
+"""The targets of alerts (SPEC HB-8).
+
+The rules of SPEC HB-8:
+
+Target `last` (default): the last chat **and thread** in which a permitted person, no guest of the
+web chat (CHAN-13), spoke to this agent (accepted messages and commands only, not what a subagent
+brings) on a channel that can write first (a console without a terminal only if there is no other);
+survives restarts, follows migration; a dead one falls back to the next most recent, which the
+alert says. A topic that is gone is none of these: its alerts go to the general topic (CHAN-6),
+also of an explicit target, and the key stays that of the topic; if that is closed as well, to the
+next most recent chat, which only the first alert says. `last_scope = any | direct`. `none`: run,
+log (`logged`), do not send. Explicit: `telegram:<chat>[:<thread>]`; `telegram` alone = the last
+chat there. Nothing left → `no_route`, shown as a problem.
+"""
 
 from __future__ import annotations
 

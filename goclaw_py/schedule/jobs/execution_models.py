@@ -1,6 +1,19 @@
 """Occurrences: a time at which a job is due, with its claim, attempts and end.
 
 Pure: other modules carry out the decisions and store them.
+
+The rules of SPEC CRON-10:
+
+One run per job at a time; what comes due meanwhile is coalesced (counted). Busy (the job's session
+has a waiting or running run, or its agent is at `max_concurrent`): `on_busy = queue` (default) |
+`skip` | `delay:<seconds>`. If another node holds the session, the occurrence waits (`waiting`), in
+one row, for the node that holds the session, which decides by `on_busy`, or that gets it; it
+begins within 300 ms after the session has become free. It is not missed meanwhile. So does the
+occurrence of a run that has asked a person (AGENT-11, reason `approval`): no node has it, the job
+still counts as running, and with the last answer it waits for its session only. It then goes on
+whatever `on_busy`, `misfire`, `not_after` and the minimum interval say, as a new run of the same
+occurrence; no attempt and no claim is counted. An `at` job is never skipped for being busy: it
+would not come again.
 """
 
 from __future__ import annotations

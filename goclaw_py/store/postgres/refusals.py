@@ -1,4 +1,18 @@
-"""Translate errors of a server to one line that says what to do (SPEC DB-4)."""
+"""Translate errors of a server to one line that says what to do (SPEC DB-4).
+
+The rules of SPEC DB-4:
+
+While the database is unavailable: channels keep unconfirmed updates, work resumes, nothing is lost
+or doubled, health says so, with the reason: also that commits wait for a standby that does not
+answer. Whatever a lost connection raises, at any statement, counts as that. A connection over a
+network whose packets are lost ends within 5 s, and condemns the idle ones and those that have been
+silent for as long, so that no caller finds each of them dead by its own time-out. While a
+statement is late, the connection for notices asks whether the server answers; when a new one does,
+those that are older than the silence are condemned, so that answers go on within 3 s of the
+network's return, and what waits for the database tries again at least every 1.5 s. A gateway
+without other live nodes continues its runs; one with other nodes ends its runs within 10 s,
+because those may have taken them over, and they start again when the database is back.
+"""
 
 from __future__ import annotations
 
