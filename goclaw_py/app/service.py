@@ -101,7 +101,7 @@ class Service:
         scheduler, deps = gateway_config(settings, parts, store, clock)
         deps = replace(deps, spans=spans, meter=metrics, live=self._cluster.live)
         self._container = container = Container(store, clock, scheduler, deps, self._node)
-        self._cluster.connect(container.canceller.release_former)
+        self._cluster.connect(container.stops.local.database.release_former)
         self._applier = SettingsApplier(settings, deps, container)
         self._live_settings = live = LiveSettings(settings, store, self._applier)
         # Edits are the same on all nodes, as soon as these have read them.
@@ -339,7 +339,7 @@ class Service:
                 "run_ends_not_stored",
                 extra={"hint": "the affected runs are recovered at the next start"},
             )
-        await self._container.commands.stop_answers.close()
+        await self._container.stop_answers.close()
         await self._container.audit.store_repeats(is_last=True)
         await self._container.outbox.close(_LAST_WORDS_S)
         self._container.feed.close()

@@ -24,9 +24,11 @@ from goclaw_py.chat.inbound.ingress_filter import IngressFilter
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
 from goclaw_py.chat.outbound.outbox_sender import OutboxSender
 from goclaw_py.chat.outbound.rate_limiter import RateLimiter
-from goclaw_py.chat.stop.answers import StopAnswers
-from goclaw_py.chat.stop.cancellation import RunCanceller
-from goclaw_py.chat.stop.remote_cancellation import RemoteCanceller
+from goclaw_py.chat.stop.answer import StopAnswers
+from goclaw_py.chat.stop.database import DatabaseStops
+from goclaw_py.chat.stop.execute import StopExecutor
+from goclaw_py.chat.stop.local import LocalStops
+from goclaw_py.chat.stop.remote import RemoteStops
 from goclaw_py.chat.stop.rights import StopRights
 from goclaw_py.cluster.lane_permits import ClusterLanePermits
 from goclaw_py.cluster.rpc import NodeRpc
@@ -191,39 +193,45 @@ class Container:
         self.outages = ProviderOutageBuffer(
             store, clock, node, deps.outage_hold_s, self.gateway.submit, self.runner.notices
         )
-        self.canceller = RunCanceller(
-            store, clock, node, self.dispatcher, self.runner.turns.of_runs, self.outages
-        )
         self.calls = NodeRpc(store, clock, node)
-        self.remote_canceller = RemoteCanceller(store, clock, self.calls, node)
+        self._build_stops(pacing)
         self.commands = CommandHandlers(
             self._chat_store, clock, channels, node, self._command_services()
         )
-        self.commands.connect(
-            StopAnswers(
-                store,
-                channels,
-                pacing,
-                self.canceller,
-                self.remote_canceller,
-                self.runner.shows_stop,
-            )
-        )
-        self.commands.stop_answers.audit = self.audit
         self.outbox = OutboxSender(
             store, clock, channels, pacing, node, goes_last=self.access_control.is_unapproved_chat
         )
         self.outbox.connect(deps.meter, self.access_control.is_topic_gone)
 
+    def _build_stops(self, pacing: RateLimiter) -> None:
+        store, clock, node, runner = self._store, self._clock, self.node, self.runner
+        rights = StopRights(self.policies, self.access_control, self.channels)
+        recorded = self._chat_store  # a new session is an entry of the audit log
+        database = DatabaseStops(
+            recorded, clock, node, runner.mailboxes, self.job_module.runs, runner.turns.dropped
+        )
+        local = LocalStops(
+            self.dispatcher,
+            runner.turns.of_runs,
+            self.outages,
+            self.children,
+            database,
+            self.policies.contexts,
+        )
+        remote = RemoteStops(store, clock, self.calls, node, local)
+        self.stops = StopExecutor(store, local, remote, rights)
+        self.stop_answers = StopAnswers(
+            store, self.channels, pacing, self.stops, self.audit, runner.shows_stop
+        )
+
     def _command_services(self) -> CommandServices:
         return CommandServices(
-            self.canceller,
+            self.stops,
             self.policies,
             self.access_control,
             self.requests,
             self.budget_tracker,
             self.audit.chat_jobs(self.job_module.service),
-            self.remote_canceller,
             self.approvals,
             self.audit.chat_heartbeats(self.heartbeats.service),
         )
@@ -244,17 +252,9 @@ class Container:
         self.job_module.connect(dispatcher, agent_executor, owners, release_later, ask)
         self.job_module.occurrences.on_disabled = self._record_disabled
         self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)
-        rights = StopRights(self.policies, self.access_control, self.channels)
-        self.canceller.connect(
-            self.job_module.runs,
-            rights,
-            self.runner.mailboxes,
-            self.children.in_background,
-            self.children.silence,
-            self.runner.turns.dropped,
+        self.gateway.connect(
+            dispatcher, self.runner, self.commands, self.outages, self.stops, self.stop_answers
         )
-        self.remote_canceller.connect(self.canceller, self.commands.start_new_session)
-        self.gateway.connect(dispatcher, self.runner, self.commands, self.canceller, self.outages)
         engines = (self.job_module.occurrences, self.heartbeats.heartbeat_runs)
         self.unattended = UnattendedRuns(
             self._store, self._clock, dispatcher, engines, self._live, self.close_cut_runs
@@ -349,7 +349,7 @@ class Container:
         Does nothing in a process that shuts down. One call at a time. Raises ``StoreUnavailable``.
         """
         if self.dispatcher.draining:
-            await self.canceller.keep()
+            await self.stops.local.database.store()
             return
         now = self._clock.now()
         if now >= self._look_for_subagents_at:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 
 from goclaw_py.core.display_names import KnownNames
-from goclaw_py.core.errors import NotFound, StoreUnavailable
+from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway import conversations
@@ -55,9 +55,7 @@ class GatewayControl(StoreControl):
         self._container = container
         self._dispatcher = container.dispatcher
         self._children = container.children
-        self._commands = container.commands
-        self._canceller = container.canceller
-        self._remote_canceller = container.remote_canceller
+        self._stops = container.stops
         self._feed = container.feed
         self._calls = container.calls
         self._deliveries = Deliveries(store, clock, container.meter)
@@ -104,40 +102,13 @@ class GatewayControl(StoreControl):
                 yield event
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
-        stopped = self._canceller.stop(session, everything=everything)
-        report = stopped.report
-        if stopped.nothing:
-            remote = await self._remote_canceller.stop(session, everything=everything)
-            if remote is None:  # this node may have taken it over meanwhile
-                stopped = self._canceller.stop(session, everything=everything)
-            report = stopped.report if remote is None else remote
-        try:
-            await self._canceller.keep(stopped)
-            if everything:
-                await self._canceller.store_stop_of_session(session)
-            unsent = asking = 0
-            if everything or report == StopReport():
-                asking = await self._canceller.stop_approvals(session, everything=everything)
-            if everything or (report == StopReport() and not asking):
-                unsent = await self._cut_answers(session, everything=everything)
-        except StoreUnavailable as error:
-            # It has stopped. It is stored as soon as the database is back.
-            log.warning("stop_not_stored", extra={"session": session, "error": str(error)})
-            return report
-        return replace(report, unsent=unsent, asking=asking)
-
-    async def _cut_answers(self, session: SessionKey, *, everything: bool) -> int:
-        """Drop waiting parts of answers (SPEC CMD-2)."""
-        found = await self._store.session(session)
-        if found is None or found.target is None:
-            return 0
-        return await self._canceller.cut_answers(session, found.target, everything=everything)
+        return await self._stops.stop_session(session, everything=everything)
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
         return await self._submissions.send(key, text, queue=queue)
 
     async def reset(self, key: SessionKey) -> None:
-        await self._commands.start_new_session_anywhere(key)
+        await self._stops.start_new_session(key)
 
     async def delete(self, key: SessionKey) -> None:
         session = await self.session(key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Set
+from collections.abc import Callable, Coroutine, Iterable, Set
 from contextvars import copy_context
 from functools import partial
 from typing import Protocol, assert_never
@@ -30,7 +30,7 @@ from goclaw_py.scheduler.loop_timer import LoopTimer
 from goclaw_py.scheduler.models import QueuePolicy, Request
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.state_machine import StopResult
-from goclaw_py.scheduler.views import LaneLoad, LaneView, RunState, RunView
+from goclaw_py.scheduler.views import LaneLoad, LaneView, RunState, RunView, StopCandidate
 
 log = logging.getLogger(__name__)
 
@@ -117,17 +117,19 @@ class Dispatcher:
         """Set the number of concurrent runs of a session (SPEC QUEUE-7)."""
         self._carry_out(self._scheduler.set_concurrency(session, concurrency, self._loop.time()))
 
-    def stop_oldest(self, session: SessionKey, sender: str | None = None) -> StopResult:
-        """``/stop``: takes effect before this returns."""
-        return self._stopped(self._scheduler.stop_oldest(session, self._loop.time(), sender))
+    def stop_one(self, run_id: RunId) -> StopResult:
+        """Cancel one request with its children; takes effect before this returns."""
+        return self._stopped(self._scheduler.stop_one(run_id, self._loop.time()))
 
-    def stop_all(self, session: SessionKey, sender: str | None = None) -> StopResult:
-        """``/stopall``: takes effect before this returns."""
-        return self._stopped(self._scheduler.stop_all(session, self._loop.time(), sender))
+    def stop_candidates(
+        self, session: SessionKey, sender: str | None = None, besides: Iterable[RunId] = ()
+    ) -> list[StopCandidate]:
+        """Return the requests of a session; see ``RunScheduler.stop_candidates``."""
+        return self._scheduler.stop_candidates(session, sender, besides)
 
-    def stop_one(self, run_id: RunId, sender: str | None = None) -> StopResult:
-        """``/stop`` of one request; takes effect before this returns."""
-        return self._stopped(self._scheduler.stop_one(run_id, self._loop.time(), sender))
+    def stop_these(self, run_ids: Iterable[RunId], reason: Reason) -> StopResult:
+        """Cancel some requests together; takes effect before this returns."""
+        return self._stopped(self._scheduler.stop_these(run_ids, reason, self._loop.time()))
 
     def fail(self, run_id: RunId, reason: Reason) -> None:
         """Fail a run with the children that it waits for; takes effect before this returns."""

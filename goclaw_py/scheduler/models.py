@@ -201,6 +201,11 @@ class Request:
         is_ending = self.state in (RunState.STOPPING, RunState.FINISHING)
         return is_ending and self.reason is not Reason.MERGED
 
+    @property
+    def was_stopped(self) -> bool:
+        """Whether its run was ended before its task; not one that is interrupted."""
+        return self.stop_outcome not in (None, Outcome.INTERRUPTED)
+
     def is_like(self, other: Request) -> bool:
         """Return whether one run may answer both: same agent and lane, neither is a child."""
         if self.parent is not None or other.parent is not None:
@@ -220,6 +225,12 @@ class Request:
         if sender is None or sender in (self.senders or (self.sender,)):
             return True
         return any(above.is_of(sender) for above in self.family.ancestors) if self.family else False
+
+    @property
+    def people(self) -> frozenset[str]:
+        """All those of whom it ``is_of``."""
+        ancestors = self.family.ancestors if self.family else ()
+        return frozenset(self.senders or (self.sender,)).union(*(one.people for one in ancestors))
 
     def works_in(self, lane: LaneState) -> bool:
         """Return whether it uses a slot of this lane, its own or its host's."""
@@ -311,9 +322,7 @@ class SessionQueue:
 
         Not an interrupted one: its messages still wait, and a stop ends them.
         """
-        known = (None, Outcome.INTERRUPTED)
-        stopped = (r for r in self.active.values() if r.stop_outcome not in known)
-        return any(r.is_of(sender) for r in stopped)
+        return any(r.was_stopped and r.is_of(sender) for r in self.active.values())
 
 
 class AgentSlots:

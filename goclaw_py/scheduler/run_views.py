@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.scheduler.models import Request, SessionQueue
-from goclaw_py.scheduler.views import RunState, RunView, WaitsFor
+from goclaw_py.scheduler.views import RunState, RunView, StopCandidate, WaitsFor
 
 
 def run_view(request: Request, sessions: Mapping[SessionKey, SessionQueue], now: float) -> RunView:
@@ -34,3 +34,18 @@ def _waits_for(request: Request, sessions: Mapping[SessionKey, SessionQueue]) ->
     session = sessions[request.session]
     first = session.waiting[0] is request
     return WaitsFor.AGENT if first and session.may_start(request) else WaitsFor.SESSION
+
+
+def stop_candidate(request: Request, known: Set[RunId], *, is_stopping: bool) -> StopCandidate:
+    """Return a request as a stop finds it; ``known`` are the ids of all live requests."""
+    return StopCandidate(
+        request.id,
+        request.session,
+        request.state,
+        # A run that was cancelled for a further message is known by its own id too.
+        frozenset((request.id, *(set(request.joined or ()) & known))),
+        request.people,
+        tuple(one.id for one in request.family.ancestors) if request.family else (),
+        is_live=request.waits or request.is_stoppable,
+        is_stopping=is_stopping,
+    )

@@ -30,10 +30,10 @@ from goclaw_py.scheduler.models import (
     check_count,
     check_type,
 )
-from goclaw_py.scheduler.run_views import run_view
+from goclaw_py.scheduler.run_views import run_view, stop_candidate
 from goclaw_py.scheduler.state_machine import RequestStateMachine, StopResult
 from goclaw_py.scheduler.states import ABANDONED, FINISHING, QUEUED, RUNNING, STOPPING
-from goclaw_py.scheduler.views import LaneLoad, LaneView, RunState, RunView
+from goclaw_py.scheduler.views import LaneLoad, LaneView, RunState, RunView, StopCandidate
 
 DEFAULT_LANES: Mapping[LaneName, int] = {
     MAIN_LANE: 2,
@@ -249,6 +249,34 @@ class RunScheduler:
         stop.already_stopping = stopping and not stop.stopped
         stop.spared = [request.id for request in live if not request.is_of(sender)]
         return stop
+
+    def stop_candidates(
+        self, session_key: SessionKey, sender: str | None = None, besides: Iterable[RunId] = ()
+    ) -> list[StopCandidate]:
+        """Return the requests of a session, and some ``besides``, with all their children.
+
+        What ``stop_oldest`` cancels for this sender comes first, then what it cancels for anybody;
+        then what is stopping, and the rest in the order of submission.
+        """
+        machine = self._machine
+        session = machine.sessions.get(session_key)
+        active = () if session is None else session.active.values()
+        own = [r for r in machine.requests.values() if r.session == session_key]
+        first = [self._oldest(session_key, sender), self._oldest(session_key, None)]
+        stopping = [r for r in active if r.was_stopped]
+        kin = machine.kin.get(session_key, {}).values()
+        more = [machine.requests[run_id] for run_id in besides if run_id in machine.requests]
+        rest = [one for request in more for one in with_descendants(request, machine.kin)]
+        return [
+            stop_candidate(request, machine.requests.keys(), is_stopping=request in stopping)
+            for request in dict.fromkeys((*filter(None, first), *stopping, *own, *kin, *rest))
+        ]
+
+    def stop_these(self, run_ids: Iterable[RunId], reason: Reason, now: float) -> StopResult:
+        """Cancel some requests together: none of those that wait starts meanwhile."""
+        machine = self._machine
+        requests = [machine.requests[run_id] for run_id in run_ids if run_id in machine.requests]
+        return self._cut(sorted(requests, key=_seq), Outcome.CANCELLED, reason, now)
 
     # ------------------------------------------------------------------ time
 

@@ -129,6 +129,28 @@ class StopReport:
 
 
 @dataclass(frozen=True, slots=True)
+class StopCandidate:
+    """A request as a stop of its session finds it.
+
+    Args:
+        names: The ids by which it is named: its own, and that of the run whose messages it has.
+        people: The senders of its messages, and of those of the runs that it belongs to.
+        ancestors: The runs that it belongs to, the nearest one first.
+        is_live: A stop cancels it: it waits, runs, or is interrupted so that it would run again.
+        is_stopping: Its run was stopped before, and its end is not stored yet.
+    """
+
+    id: RunId
+    session: SessionKey
+    state: RunState
+    names: frozenset[RunId]
+    people: frozenset[str]
+    ancestors: tuple[RunId, ...]
+    is_live: bool
+    is_stopping: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LaneUse:
     """A lane with its running and waiting requests.
 

@@ -45,7 +45,7 @@ READS_THE_WALL_CLOCK = {
 PURE = {
     "chat": (
         "access.access_texts commands.help_text outbound.approval_texts outbound.ok_token "
-        "outbound.rate_limit outbound.texts outbound.wait_texts rasters"
+        "outbound.rate_limit outbound.texts outbound.wait_texts rasters stop.plan"
     ),
     "core": (
         "approvals budget chat_commands command_text containers display_names errors ids "

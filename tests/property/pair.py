@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import Any
 
+from goclaw_py.chat.stop.plan import Plan, Stop, plan, request_fact
 from goclaw_py.core.containers import HistogramView
 from goclaw_py.core.errors import GoclawError
-from goclaw_py.core.ids import LaneName, RunId
+from goclaw_py.core.ids import LaneName, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler import models as requests
 from goclaw_py.scheduler import scheduler
@@ -171,11 +172,29 @@ class Pair:
         """
         sender = dice.pick([None, *self.setting.senders])
         before = {r.id for r in self.naive.live if r.session == whom}
+        planned = self.plan_of(what, whom, sender) if self.core is REAL else None
         halt = self.tell(what, whom, sender=sender)
         assert isinstance(halt, Halt), self.told_so_far()
         self.stopped |= {*halt.stopped, *halt.dropped}
         if what == "stop_all" and sender is None:
             self.stopped |= before
+        if planned is not None:
+            live = {work.id for work in planned.cancel if work.is_live}
+            assert live == {*halt.stopped, *halt.dropped}, self.told_so_far()
+            assert {work.id for work in planned.spared} == {*halt.spared}, self.told_so_far()
+            is_stopping = planned.already_stopping and not halt.stopped
+            assert is_stopping == halt.already_stopping, self.told_so_far()
+
+    def plan_of(self, what: str, whom: str, sender: str | None) -> Plan | None:
+        """What the plan of a stop in a chat would cancel: the same (SPEC CMD-1, CMD-2)."""
+        run, session = None, SessionKey(whom)
+        if what == "stop_one":
+            views = [view for view in self.real.runs(self.now) if view.id == whom]
+            if not views:
+                return None
+            run, session = RunId(whom), views[0].session
+        facts = [request_fact(one, session) for one in self.real.stop_candidates(session, sender)]
+        return plan(facts, Stop(session, what == "stop_all", run, sender))
 
     def happens_time(self, dice: Dice) -> None:
         self.time_passes(dice.pick(self.setting.delays_s))

@@ -13,6 +13,7 @@ from decimal import Decimal
 import pytest
 
 from goclaw_py.app.gateway_config import budgets
+from goclaw_py.chat.stop.plan import Stop
 from goclaw_py.config import Settings
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.ids import MAIN_AGENT
@@ -147,8 +148,8 @@ async def test_a_subagent_that_has_just_ended_says_nothing_after_a_stop_of_every
         gateway.store.broken.add("accept")
         await asyncio.sleep(12)
         (child,) = gateway.container.children.in_background(session_of())
-        stopped = gateway.container.canceller.stop(session_of(), everything=True)
-        await gateway.container.canceller.keep(stopped)
+        stops = gateway.container.stops.local
+        await stops.store(stops.stop(Stop(session_of(), everything=True)))
         gateway.store.broken.clear()
         await asyncio.sleep(60)
         assert not gateway.container.children.owns(child)

@@ -241,7 +241,7 @@ class GatewayProcess:
             lanes, cancel_grace_s=self.ways.cancel_grace_s, shared=self.ways.shared
         )
         self.container = container = Container(store, clock, scheduler, deps, self.node)
-        self.cluster.connect(container.canceller.release_former)
+        self.cluster.connect(container.stops.local.database.release_former)
         self.access_control, self.runner = container.access_control, container.runner
         self.dispatcher, self.commands = container.dispatcher, container.commands
         self.gateway, self.outbox = container.gateway, container.outbox
@@ -298,7 +298,7 @@ class GatewayProcess:
         self._pending.call()
         await self.container.drain(wait_s, hurry or asyncio.Event())
         await self.runner.notices.flush()
-        await self.commands.stop_answers.close()
+        await self.container.stop_answers.close()
         await self.container.audit.store_repeats(is_last=True)
         await self.outbox.close(5.0)
         self.container.feed.close()
@@ -324,7 +324,7 @@ class GatewayProcess:
         for tasks in (self.dispatcher._tasks, self.dispatcher._records, self.outbox._senders):
             await self._cancel(*tasks.values())
         await self._cancel(
-            *self.commands.stop_answers._tasks, *self.runner.notices._tasks, *self._tasks
+            *self.container.stop_answers._tasks, *self.runner.notices._tasks, *self._tasks
         )
         side = (
             self.container.job_module.occurrences._side,

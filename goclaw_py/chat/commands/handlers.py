@@ -14,9 +14,8 @@ from goclaw_py.chat.commands.help_text import help_text
 from goclaw_py.chat.commands.jobs import JobCommands
 from goclaw_py.chat.inbound.approvals import ToolApprovals
 from goclaw_py.chat.outbound import approval_texts, texts
-from goclaw_py.chat.stop.answers import StopAnswers, author_of, names_of, with_unread
-from goclaw_py.chat.stop.cancellation import RunCanceller
-from goclaw_py.chat.stop.remote_cancellation import RemoteCanceller
+from goclaw_py.chat.stop.answer import author_of, names_of, with_unread
+from goclaw_py.chat.stop.execute import StopExecutor
 from goclaw_py.core.actors import acts
 from goclaw_py.core.chat_commands import (
     AccessButton,
@@ -30,7 +29,7 @@ from goclaw_py.core.chat_commands import (
     TypedCommand,
     our_command_of,
 )
-from goclaw_py.core.ids import NodeId, SessionKey
+from goclaw_py.core.ids import NodeId
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import ButtonsUsed, PressAnswered
@@ -55,13 +54,12 @@ _MODES: Mapping[str, Mode | None] = {**{mode.value: mode for mode in Mode}, "def
 class CommandServices:
     """The dependencies of chat commands. ``heartbeats``: None if heartbeats are off."""
 
-    canceller: RunCanceller
+    stops: StopExecutor
     policies: SessionSettings
     access_control: AccessControl
     requests: AccessRequests
     budget_tracker: BudgetTracker
     jobs: JobService
-    remote_canceller: RemoteCanceller
     approvals: ToolApprovals
     heartbeats: HeartbeatService | None = None
 
@@ -81,8 +79,8 @@ class CommandHandlers:
         self._store = store
         self._clock = clock
         self._channels = channels
-        self._canceller = services.canceller
-        self._remote_canceller = services.remote_canceller
+        self._stops = services.stops.local
+        self._rights = services.stops.rights
         self._policies = services.policies
         self._access_control = services.access_control
         self._requests = services.requests
@@ -108,28 +106,6 @@ class CommandHandlers:
             "heartbeat": self._heartbeats.answer,
             "mute": self._heartbeats.answer,
         }
-
-    def connect(self, stop_answers: StopAnswers) -> None:
-        """Set the handler of stops. Call it once, before anything arrives."""
-        self.stop_answers = stop_answers
-
-    async def start_new_session_anywhere(self, session: SessionKey) -> None:
-        """Start a new session on the node that owns it. Raises ``NodeSilent`` too."""
-        if not await self._remote_canceller.reset(session):
-            await self.start_new_session(session)
-
-    async def start_new_session(
-        self, session: SessionKey, *, before: InboxRow | None = None
-    ) -> None:
-        """Stop everything of a session that came ``before`` a row, and start a new history.
-
-        Raises ``StoreUnavailable``; then it has stopped, and the history is unchanged.
-        """
-        await self._canceller.keep(self._canceller.stop(session, everything=True))
-        await self._canceller.store_stop_of_session(session, before=before)
-        await self._canceller.stop_approvals(session, everything=True)
-        await self._store.reset_session(session, now=self._clock.now())
-        self._policies.contexts.forget(session)
 
     async def execute(self, row: InboxRow) -> None:
         """Execute a committed command; its row ends with the answer in the outbox.
@@ -202,19 +178,19 @@ class CommandHandlers:
 
     async def _new(self, row: InboxRow, _command: TypedCommand) -> str:
         """Start a new history, unless that would stop what its sender may not (SPEC CMD-6)."""
-        by = self._canceller.rights.limit(row.message)
-        others = () if by is None else self._canceller.of_others(row.session, by)
-        if others and not await self._canceller.rights.is_admin_after_all(row.message):
+        by = self._rights.limit(row.message)
+        others = () if by is None else self._stops.of_others(row.session, by)
+        if others and not await self._rights.is_admin_after_all(row.message):
             return texts.not_yours(names_of(others))
-        await self.start_new_session(row.session, before=row)
+        await self._stops.start_new_session(row.session, before=row)
         return texts.NEW_SESSION
 
     async def _undo(self, row: InboxRow, _command: TypedCommand) -> str:
         """Remove the last turn; the answer is stored in the same transaction (SPEC CMD-7)."""
-        message, rights = row.message, self._canceller.rights
+        message, rights = row.message, self._rights
         if rights.limit(message) is not None and not await rights.is_admin_after_all(message):
             return texts.UNDO_REFUSED
-        if self._canceller.is_busy(row.session):
+        if self._stops.is_busy(row.session):
             return texts.UNDO_BUSY
         turn = await self._store.last_turn(row.session)
         if turn is None:
@@ -280,11 +256,11 @@ class CommandHandlers:
         # One that runs may not have heard of its model yet.
         lately = await self._store.runs(RunQuery(limit=_LATELY, session=key))
         now = texts.status(
-            self._canceller.runs(key),
+            self._stops.runs(key),
             history,
             agent=row.agent,
             model=next((run.model for run in lately if run.model), ""),
-            works=self._canceller.activity(key),
+            works=self._stops.activity(key),
         )
         asked = await self._store.approvals(ApprovalQuery(key, asked_in=row.message.target))
         waiting = [approval_texts.waiting(one) for one in reversed(asked)]
@@ -303,7 +279,7 @@ class CommandHandlers:
         if not word:
             return texts.queue(
                 policies.policy(session, message),
-                self._canceller.runs(session),
+                self._stops.runs(session),
                 chosen=policies.chosen(session) is not None,
                 full=policies.contexts.is_full(session),
             )

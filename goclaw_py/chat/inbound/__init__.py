@@ -52,7 +52,7 @@ Who causes what:
   messages to a new turn, HELD or QUEUED. New turns of the session, or of the agent, are HELD too.
   One is tried from time to time (queue); a success queues all; after ``outage_hold_s`` one expires.
 - */stop* ends QUEUED and RUNNING turns through the scheduler, HELD and UNDOING ones here (stop).
-  Their rows are ended in the database by the stop itself (``RunCanceller.keep``), before or after
+  Their rows are ended in the database by the stop itself (``DatabaseStops.store``), before or after
   the end of the run; whichever comes first wins. What has no turn yet the mailbox cancels.
 - *An edit* changes the text of its row in every turn whose run has not begun; later it is only
   noted in the history (``ingestion``).

@@ -19,8 +19,9 @@ from goclaw_py.chat.inbound.chat_run import ChatRunExecutor
 from goclaw_py.chat.inbound.ingress_filter import IngressFilter, with_new_apart
 from goclaw_py.chat.inbound.mailbox_entry import MailboxEntry, MessageState
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
-from goclaw_py.chat.stop.cancellation import RunCanceller
-from goclaw_py.chat.stop.commands import StopCommands
+from goclaw_py.chat.stop.answer import StopAnswers
+from goclaw_py.chat.stop.arrival import ArrivingStops
+from goclaw_py.chat.stop.execute import StopExecutor
 from goclaw_py.core.chat_commands import (
     StopCommand,
     addresses_another_bot,
@@ -85,17 +86,17 @@ class MessageIngestor:
         dispatcher: Dispatcher,
         runner: ChatRunExecutor,
         commands: CommandHandlers,
-        canceller: RunCanceller,
         outages: ProviderOutageBuffer,
+        stops: StopExecutor,
+        stop_answers: StopAnswers,
     ) -> None:
         """Set the dependencies. Call it once, before anything arrives."""
         self._dispatcher, self._runner = dispatcher, runner
         self._mailboxes, self._turns = runner.mailboxes, runner.turns
-        self._commands, self._canceller = commands, canceller
-        self._outages = outages
-        answers = commands.stop_answers
-        self._stops = StopCommands(
-            self._mailboxes, self._policies, answers, canceller, self._meant, self._is_here
+        self._commands, self._outages = commands, outages
+        self._local_stops, self._rights = stops.local, stops.rights
+        self._stops = ArrivingStops(
+            self._mailboxes, self._policies, stop_answers, stops, self._meant, self._is_here
         )
 
     # ------------------------------------------------------------------ arriving
@@ -104,7 +105,7 @@ class MessageIngestor:
         sorted_batch = self._ingress.sort(with_new_apart(batch, self._channels))
         entries: list[MailboxEntry] = []
         for message, rules in sorted_batch.admitted:
-            self._canceller.rights.look(message)
+            self._rights.request_admins(message)
             chosen = message.agent if rules.access.trusted else None
             if (entry := self._entry(message, chosen or rules.agent)) is not None:
                 entry = self._mailboxes.enter(entry)
@@ -112,7 +113,7 @@ class MessageIngestor:
                 self._stops.act_at_once(entry)
         epoch, committed = self._mailboxes.epoch, False
         try:
-            await self._canceller.store_as_former()
+            await self._local_stops.database.store_as_former()
             await self._ingress.enter(sorted_batch)
             if entries or sorted_batch.pairings:
                 rows = [entry.new_row() for entry in entries]
@@ -174,7 +175,7 @@ class MessageIngestor:
         return (
             self._dispatcher.has_session(session)
             or self._turns.has_held(session)
-            or bool(self._canceller.subagents(session))
+            or self._local_stops.has_subagents(session)
             or self._mailboxes.has_acted(session, message)
             or bool(self._mailboxes.left_of(session))
             or (box is not None and bool(box.arrived()))
@@ -249,7 +250,7 @@ class MessageIngestor:
 
     async def _claim_pending(self) -> None:
         mailboxes, epoch, node = self._mailboxes, self._mailboxes.epoch, self._node()
-        await self._canceller.keep()
+        await self._local_stops.database.store()
         mailboxes.forget_done(await self._store.ended(mailboxes.rows()))
         if not self._dispatcher.draining:  # what it gives back stays there until the restart
             mailboxes.forget_done((), kept=self._turns.rows())

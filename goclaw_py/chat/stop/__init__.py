@@ -1,7 +1,9 @@
 """What /stop and /stopall do: who may stop what, here and on other nodes, and the answers.
 
-Start at ``cancellation``, which ends runs and waiting messages; ``commands`` finds what a command
-means, ``rights`` who may, ``answers`` what people read.
+Start at ``plan``, which decides what a stop cancels. ``execute`` carries out a whole stop: by
+``local`` in this process, by ``remote`` on other nodes, by ``database`` what only that has.
+``arrival`` executes a stop of a chat before its commit, ``rights`` knows who may stop what, and
+``answer`` says what was stopped.
 
 The rules of SPEC CMD-1:
 

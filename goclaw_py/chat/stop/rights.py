@@ -81,7 +81,7 @@ class StopRights:
         self._channels = channels
         self._lists: LruCache[Target, _Admins] = LruCache(_GROUPS)
 
-    def look(self, message: InboundMessage) -> None:
+    def request_admins(self, message: InboundMessage) -> None:
         """Request the administrators of a message's group in advance."""
         if self._is_limited(message):
             admins = self._lists.get(message.target.whole_chat)

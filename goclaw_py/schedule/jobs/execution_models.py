@@ -128,6 +128,23 @@ class OccurrenceClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class StoppableJob:
+    """An occurrence in progress, as a stop finds it.
+
+    Args:
+        run: The id under which it can be stopped: its last run, or its occurrence without one.
+        creator: The person who requested the job (``person_at``), "" if none.
+        was_stopped: A stop has met it before. ``is_stopping``: and its run has not ended.
+    """
+
+    run: RunId
+    occurrence: OccurrenceId
+    creator: str
+    was_stopped: bool = False
+    is_stopping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class JobUpdate:
     """How an occurrence changes its job.
 

@@ -12,7 +12,6 @@ from goclaw_py.core.ids import (
     AgentName,
     LaneName,
     NodeId,
-    OccurrenceId,
     RunId,
     SessionKey,
 )
@@ -32,7 +31,13 @@ from goclaw_py.schedule.agent_runs import AgentRunDeps, ScheduledAgentRuns
 from goclaw_py.schedule.jobs import texts
 from goclaw_py.schedule.jobs.decisions import Finish
 from goclaw_py.schedule.jobs.execution import EndReport, JobExecution, JobHandler
-from goclaw_py.schedule.jobs.execution_models import WAKING, JobUpdate, OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.execution_models import (
+    WAKING,
+    JobUpdate,
+    OccurrenceStatus,
+    StoppableJob,
+    Why,
+)
 from goclaw_py.schedule.jobs.executions import JobExecutions
 from goclaw_py.schedule.jobs.models import (
     FixedMessage,
@@ -94,24 +99,19 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
 
     # ------------------------------------------------------------------ looking
 
-    def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
-        """Return the runs of jobs with this chat as target, the first claimed first.
-
-        ``creator`` selects the jobs that this person requested. A job that waits for a retry is
-        listed with its last run, one without a run with its occurrence id.
-        """
+    def stoppable(self, target: Target) -> list[StoppableJob]:
+        """Return the occurrences in progress with this chat as target, the first claimed first."""
         return [
-            _stopped_by(held)
+            StoppableJob(
+                run := _stopped_by(held),
+                held.id,
+                held.claimed.job.creator,
+                was_stopped=held.stopped,
+                is_stopping=self._dispatcher.state(run) in (RunState.STOPPING, RunState.ABANDONED),
+            )
             for held in self._occurrences.all()
-            if not held.is_over
-            and target == (held.target or held.claimed.job.spec.target)
-            and creator in (None, held.claimed.job.creator)
+            if not held.is_over and target == (held.target or held.claimed.job.spec.target)
         ]
-
-    def occurrence_of(self, run_id: RunId) -> OccurrenceId | None:
-        """Return the occurrence of a run that has not ended here, also of one that waits."""
-        found = (one.id for one in self._occurrences.all() if _stopped_by(one) == run_id)
-        return next(found, None)
 
     def stop_run(self, run_id: RunId) -> StopResult:
         """Stop a run, and the retries after it; takes effect before this returns."""

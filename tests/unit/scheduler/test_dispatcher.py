@@ -68,7 +68,7 @@ async def test_a_run_that_is_cancelled_before_its_first_step_gives_its_slots_bac
     dispatcher = made(host, main=1)
     dispatcher.submit(ask("a"))
     dispatcher.submit(ask("b"))
-    dispatcher.stop_oldest(S)  # the task of ``a`` has not had a step yet
+    dispatcher.stop_these([RunId("a")], Reason.STOPPED)  # the task of ``a`` has not had a step yet
     await asyncio.sleep(1)
     assert host.began == ["b"]
     assert host.ended == [Ending(RunId("a"), Outcome.CANCELLED, Reason.STOPPED)]
@@ -83,7 +83,7 @@ async def test_a_stop_is_in_effect_when_the_call_returns() -> None:
     dispatcher.submit(ask("a"))
     await asyncio.sleep(1)
     assert dispatcher.is_running(RunId("a"))
-    dispatcher.stop_all(S)
+    dispatcher.stop_these([RunId("a")], Reason.STOPPED_ALL)
     assert not dispatcher.is_running(RunId("a"))
     await asyncio.sleep(1)
     assert not dispatcher.has_session(S)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.chat.outbound import texts
+from goclaw_py.chat.stop.plan import Stop
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, SessionKey
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -194,7 +195,7 @@ async def works_at_once(gateway: GatewayProcess) -> int:
     await say(gateway, *"abcde")
     await asyncio.sleep(1)
     active = len(gateway.scripted.active)
-    gateway.container.canceller.stop(GROUP, everything=True)
+    gateway.container.stops.local.stop(Stop(GROUP, everything=True))
     await asyncio.sleep(1)
     return active
 

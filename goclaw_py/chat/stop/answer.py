@@ -13,16 +13,17 @@ from goclaw_py.chat.access import access_texts
 from goclaw_py.chat.channel import Channel
 from goclaw_py.chat.outbound import texts
 from goclaw_py.chat.outbound.rate_limiter import RateLimiter
-from goclaw_py.chat.stop.cancellation import CancelResult, RunCanceller
-from goclaw_py.chat.stop.remote_cancellation import RemoteCanceller
+from goclaw_py.chat.stop.execute import Asked, StopExecutor
+from goclaw_py.chat.stop.local import Stopped
+from goclaw_py.chat.stop.plan import Stop, WorkKind
 from goclaw_py.core.actors import Actor, ActorKind
-from goclaw_py.core.chat_commands import StopCommand, unread_words
+from goclaw_py.core.chat_commands import unread_words
 from goclaw_py.core.errors import ChannelError, StoreUnavailable, TopicGone
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target, person_at
 from goclaw_py.core.run_events import ButtonsUsed
 from goclaw_py.core.targets import target_text
-from goclaw_py.operations.audit import AuditLog, NoAudit, NoChange
+from goclaw_py.operations.audit import AuditLog, NoChange
 from goclaw_py.records import DraftStore, Place
 from goclaw_py.records.audit import OK
 
@@ -100,39 +101,27 @@ class StopAnswers:
         store: DraftStore,
         channels: Mapping[Place, Channel],
         pacing: RateLimiter,
-        canceller: RunCanceller,
-        remote_canceller: RemoteCanceller,
+        executor: StopExecutor,
+        audit: AuditLog,
         shows_stop: Callable[[RunId], Awaitable[bool]],
     ) -> None:
         """``shows_stop`` returns whether a draft shows that its run was stopped."""
         self._store = store
         self._channels = channels
         self._pacing = pacing
-        self._canceller = canceller
-        self._remote_canceller = remote_canceller
+        self._executor = executor
+        self._audit = audit
         self._shows_stop = shows_stop
-        self.audit: AuditLog = NoAudit()
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: Counter[Target] = Counter()
         """The number of stops of each chat whose result is not known yet."""
-        self._untold: dict[Target, _Did] = {}
-        self._telling: set[Target] = set()
+        self._unsent: dict[Target, _Did] = {}
+        self._sending: set[Target] = set()
 
-    def tell(
-        self,
-        message: InboundMessage,
-        stopped: CancelResult,
-        command: StopCommand,
-        *,
-        covered: int = 0,
-    ) -> None:
-        """Announce what was stopped.
-
-        If ``command`` may stop more than was found here, other nodes are asked first. ``covered``:
-        the number of messages that were cancelled before they were committed.
-        """
+    def announce(self, message: InboundMessage, stopped: Stopped) -> None:
+        """Announce what a stop has stopped, after the places that are asked."""
         self._open[message.target] += 1
-        self._run_in_background(self._answer(message, stopped, command, covered))
+        self._run_in_background(self._answer(message, stopped))
 
     async def close(self) -> None:
         """Wait shortly for the last answers."""
@@ -141,41 +130,40 @@ class StopAnswers:
         for task in self._tasks:
             task.cancel()
 
-    async def _answer(
-        self, message: InboundMessage, stopped: CancelResult, command: StopCommand, covered: int
-    ) -> None:
-        chat = message.target
+    async def _answer(self, message: InboundMessage, stopped: Stopped) -> None:
+        chat, stop = message.target, stopped.stop
         try:
             # What waits to be sent, and jobs of other nodes, are not among what was spared.
-            more = command.everything or stopped.nothing or stopped.has_spared
-            rights = self._canceller.rights
-            if stopped.by is not None and more and await rights.is_admin_after_all(message):
-                stopped = await self._stop_spared(chat, stopped, command)
-            did = await self._find_out(message, stopped, command, covered)
+            more = stop.everything or stopped.nothing or bool(stopped.spared)
+            if (
+                stop.by is not None
+                and more
+                and await self._executor.rights.is_admin_after_all(message)
+            ):
+                stopped = await self._stop_spared(chat, stopped)
+            did = await self._find_out(message, stopped)
             # Beside the answer, which must not wait for the database.
-            self._run_in_background(self._record(message, stopped, command, did))
+            self._run_in_background(self._record(message, stopped.stop, did))
             did = replace(did, unread=with_unread("", message))
-            self._untold[chat] = self._untold.get(chat, _Did()) + did
+            self._unsent[chat] = self._unsent.get(chat, _Did()) + did
         finally:
             self._open[chat] -= 1
             if not self._open[chat]:
                 del self._open[chat]
         # Otherwise the answer in progress, or the last stop to finish, includes this one.
-        if chat not in self._open and chat not in self._telling:
-            self._telling.add(chat)
+        if chat not in self._open and chat not in self._sending:
+            self._sending.add(chat)
             try:
-                await self._tell_all(chat)
+                await self._send_all(chat)
             finally:
-                self._telling.discard(chat)
+                self._sending.discard(chat)
 
     def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _record(
-        self, message: InboundMessage, stopped: CancelResult, command: StopCommand, did: _Did
-    ) -> None:
+    async def _record(self, message: InboundMessage, stop: Stop, did: _Did) -> None:
         """Record a stop (SPEC SEC-9); it has acted before anything was stored."""
         found = {
             "runs": did.runs or int(did.shown),
@@ -185,62 +173,57 @@ class StopAnswers:
         }
         after = {name: number for name, number in found.items() if number}
         words = OK if did.refused is None else "not allowed: the runs are those of others"
-        await self.audit.record(
-            "session.stop_all" if command.everything else "session.stop",
-            f"session {stopped.session}" if stopped.session else "",
+        await self._audit.record(
+            "session.stop_all" if stop.everything else "session.stop",
+            f"session {stop.session}" if stop.session else "",
             by=author_of(message),
             after=after,
             result=words if after else NoChange(words, words),
         )
 
-    async def _stop_spared(
-        self, chat: Target, stopped: CancelResult, command: StopCommand
-    ) -> CancelResult:
+    async def _stop_spared(self, chat: Target, stopped: Stopped) -> Stopped:
         """Stop what was spared, because the sender turned out to be an administrator."""
-        if not stopped.has_spared:
-            return replace(stopped, by=None)
-        stopped = self._canceller.stop_spared(chat, stopped, everything=command.everything)
-        await self._keep(stopped)
+        if not stopped.spared:
+            return replace(stopped, stop=replace(stopped.stop, by=None))
+        local = self._executor.local
+        stopped = local.stop_spared(chat, stopped)
+        try:
+            await local.store(stopped)
+        except StoreUnavailable as error:
+            # It has stopped. It is stored as soon as the database is back.
+            log.warning("stop_not_stored", extra={"error": str(error)})
         return stopped
 
-    async def _find_out(
-        self, message: InboundMessage, stopped: CancelResult, command: StopCommand, covered: int
-    ) -> _Did:
-        chat, below, runs, jobs = message.target, message.reply_to, 0, len(stopped.jobs)
-        asks = command.everything or (stopped.nothing and not covered)
-        if asks:
-            try:
-                runs, remote = await self._remote_canceller.stop_jobs(chat, command, stopped)
-                jobs += remote
-            except StoreUnavailable as error:
-                log.warning("remote_jobs_not_stopped", extra={"error": str(error)})
-        report = stopped.report
+    async def _find_out(self, message: InboundMessage, stopped: Stopped) -> _Did:
+        chat, report = message.target, stopped.report
+        asked = await self._executor.ask(chat, stopped, Asked(), [WorkKind.ELSEWHERE])
         only = report.stopped[0] if len(report.stopped) == 1 else None
-        is_all = not (stopped.dropped or covered or runs or jobs)
+        is_all = not (stopped.dropped or stopped.jobs or asked != Asked())
         if only is not None and is_all and await self._shows_stop(only):
             return _Did(shown=True)
-        nothing = stopped.nothing and not (covered or runs or jobs)
-        if nothing and command.run is not None and below is not None:
-            await self._remove_button(chat, below)
-        waiting = parts = 0
-        if nothing or command.everything:
-            waiting = await self._stop_approvals(chat, stopped, command)
-        if command.everything or (nothing and not waiting):
-            parts = await self._cut_answers(chat, stopped, command)
+        if stopped.nothing and asked == Asked():
+            await self._remove_button(message)
+        asked = await self._executor.ask(
+            chat, stopped, asked, [WorkKind.APPROVALS, WorkKind.ANSWERS]
+        )
         held = [turn for turn in stopped.waiting if turn.kept_since is not None]
-        refused = nothing and not (waiting or parts) and stopped.has_spared
+        refused = stopped.nothing and asked == Asked() and stopped.spared
+        others = [one for work in stopped.spared for one in work.messages]
         return _Did(
-            len(report.stopped) + runs + waiting,
-            stopped.dropped + covered,
-            jobs,
-            parts,
+            len(report.stopped) + asked.runs + asked.approvals,
+            stopped.dropped,
+            len(stopped.jobs) + asked.jobs,
+            asked.answers,
             already=report.already_stopping,
-            refused=names_of(stopped.of_others) if refused else None,
+            refused=names_of(others) if refused else None,
             held=tuple(text for turn in held for text in turn.texts),
         )
 
-    async def _remove_button(self, chat: Target, below: str) -> None:
+    async def _remove_button(self, message: InboundMessage) -> None:
         """Remove the stop button of a lost draft, which stops nothing."""
+        chat, below = message.target, message.reply_to
+        if message.press is None or below is None:
+            return
         try:
             known = await self._store.own_messages(chat)
         except StoreUnavailable as error:
@@ -249,48 +232,11 @@ class StopAnswers:
         if below not in known:
             self._channels[chat.channel, chat.account].signal(ButtonsUsed(chat, below))
 
-    async def _keep(self, stopped: CancelResult) -> None:
-        try:
-            await self._canceller.keep(stopped)
-        except StoreUnavailable as error:
-            # It has stopped. It is stored as soon as the database is back.
-            log.warning("stop_not_stored", extra={"error": str(error)})
-
-    async def _stop_approvals(
-        self, chat: Target, stopped: CancelResult, command: StopCommand
-    ) -> int:
-        """Stop turns that wait for the answer of a person (SPEC AGENT-11)."""
-        if stopped.session is None or stopped.run is not None:
-            return 0
-        try:
-            return await self._canceller.stop_approvals(
-                stopped.session, everything=command.everything, chat=chat, by=stopped.by
-            )
-        except StoreUnavailable as error:
-            log.warning("waiting_approvals_not_stopped", extra={"error": str(error)})
-            return 0
-
-    async def _cut_answers(self, chat: Target, stopped: CancelResult, command: StopCommand) -> int:
-        """Drop waiting parts of answers (SPEC CMD-2)."""
-        if stopped.session is None:
-            return 0
-        try:
-            return await self._canceller.cut_answers(
-                stopped.session,
-                chat,
-                everything=command.everything,
-                run=stopped.run,
-                by=stopped.by,
-            )
-        except StoreUnavailable as error:
-            log.warning("queued_answers_not_cancelled", extra={"error": str(error)})
-            return 0
-
-    async def _tell_all(self, chat: Target) -> None:
+    async def _send_all(self, chat: Target) -> None:
         """Send the pending answers of a chat, including those that come meanwhile."""
-        while chat in self._untold and chat not in self._open:
-            if not self._untold[chat].text:
-                del self._untold[chat]
+        while chat in self._unsent and chat not in self._open:
+            if not self._unsent[chat].text:
+                del self._unsent[chat]
                 continue
             await self._send(chat)
 
@@ -299,7 +245,7 @@ class StopAnswers:
         text, to = "", chat
         for _ in range(_TRIES):
             ticket = await self._pacing.urgent(chat)
-            text = text or self._untold.pop(chat).text
+            text = text or self._unsent.pop(chat).text
             if not text:
                 self._pacing.give_back(chat, ticket)
                 return

@@ -1,20 +1,19 @@
-"""Cancellation of runs on other nodes (SPEC NODE-1, CMD-1…3)."""
+"""Stops on other nodes (SPEC NODE-1, CMD-1…3)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from goclaw_py.chat.stop.cancellation import CancelResult, RunCanceller
+from goclaw_py.chat.stop.local import BACKGROUND, LocalStops, Stopped
+from goclaw_py.chat.stop.plan import Stop, StopOrigin
 from goclaw_py.cluster.rpc import Facts, NodeRpc
-from goclaw_py.core.chat_commands import StopCommand
 from goclaw_py.core.errors import GoclawError, NodeSilent, NotFound
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import stop_reason
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import NodeStore
 from goclaw_py.scheduler.views import StopReport
@@ -25,86 +24,81 @@ _STOP: Final = "stop"
 _STOP_JOBS: Final = "stop_jobs"
 _RESET: Final = "reset"
 
-_LOOK_S: Final = 0.2
-_LOOKS: Final = 25
-"""How often is looked whether a session of a dead node was taken over: until long after it is."""
+_POLL_S: Final = 0.2
+_POLLS: Final = 25
+"""How often is polled whether a session of a dead node was taken over: until long after it is."""
 
 
-class RemoteCanceller:
-    """Asks other nodes to cancel, and cancels here when they ask.
+class RemoteStops:
+    """Asks other nodes to stop, and stops here when they ask.
 
     Args:
         node: Returns the present id of this node.
     """
 
     def __init__(
-        self, store: NodeStore, clock: Clock, calls: NodeRpc, node: Callable[[], NodeId]
+        self,
+        store: NodeStore,
+        clock: Clock,
+        calls: NodeRpc,
+        node: Callable[[], NodeId],
+        local: LocalStops,
     ) -> None:
         self._store = store
         self._clock = clock
         self._calls = calls
         self._node = node
+        self._local = local
+        calls.serve(_STOP, self._on_stop)
+        calls.serve(_STOP_JOBS, self._on_stop_jobs)
+        calls.serve(_RESET, self._on_reset)
 
-    def connect(
-        self, canceller: RunCanceller, reset: Callable[[SessionKey], Awaitable[None]]
-    ) -> None:
-        """Set the dependencies. Call it once, before any request."""
-        self._canceller = canceller
-        self._reset_here = reset
-        self._calls.serve(_STOP, self._on_stop)
-        self._calls.serve(_STOP_JOBS, self._on_stop_jobs)
-        self._calls.serve(_RESET, self._on_reset)
-
-    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport | None:
-        """Stop on the node that owns a session; None if no other node does.
+    async def stop(self, stop: Stop) -> StopReport | None:
+        """Stop on the node that owns the session; None if no other node does.
 
         If its owner has died, waits until another node, perhaps this one, has taken the session
         over. Raises ``NodeSilent`` and ``StoreUnavailable``.
         """
-        answer = await self._ask_owner(session, _STOP, everything=everything)
+        assert stop.session is not None
+        answer = await self._ask_owner(stop.session, _STOP, everything=stop.everything)
         return None if answer is None else _report(answer)
 
     async def reset(self, session: SessionKey) -> bool:
         """Stop and start a new history there, as ``stop``; False if no other node owns it."""
         return await self._ask_owner(session, _RESET) is not None
 
-    async def stop_jobs(
-        self, chat: Target, command: StopCommand, stopped: CancelResult
-    ) -> tuple[int, int]:
+    async def stop_background(self, chat: Target, stop: Stop) -> tuple[int, int]:
         """Stop background work for a chat on other nodes; return the numbers of subagents and jobs.
 
-        It has the limits of what was ``stopped`` here. A node that does not answer is skipped and
-        logged.
+        A node that does not answer is skipped and logged. Raises ``StoreUnavailable``.
         """
         others, runs, jobs = await self._others(), 0, 0
         reached: list[NodeId] = []
-        if command.everything:
+        if stop.everything:
             reached.append(self._node())
-            asked = (self._stop_jobs_of(node, chat, command, stopped) for node in others)
+            asked = (self._ask_background(node, chat, stop) for node in others)
             for node, of_node in zip(others, await asyncio.gather(*asked), strict=True):
                 if of_node is not None:
                     reached.append(node)
                     runs, jobs = runs + of_node[0], jobs + of_node[1]
-            runs += await self._canceller.stop_subagents_elsewhere(chat, stopped, reached)
         else:
             for node in others:
-                of_node = await self._stop_jobs_of(node, chat, command, stopped)
+                of_node = await self._ask_background(node, chat, stop)
                 if of_node is not None and any(of_node):
                     return of_node
         # What waits for its session, and what silent or dead nodes have: it may run on another one.
-        return runs, jobs + await self._canceller.stop_waiting_jobs(
-            chat, everything=command.everything, run=command.run, by=stopped.by, reached=reached
-        )
+        left_runs, left_jobs = await self._local.database.stop_unclaimed(chat, stop, reached)
+        return runs + left_runs, jobs + left_jobs
 
-    async def _stop_jobs_of(
-        self, node: NodeId, chat: Target, command: StopCommand, stopped: CancelResult
+    async def _ask_background(
+        self, node: NodeId, chat: Target, stop: Stop
     ) -> tuple[int, int] | None:
         facts = {
             "chat": [chat.channel, chat.account, chat.chat, chat.thread],
-            "everything": command.everything,
-            "run": command.run,
-            "by": stopped.by,
-            "session": stopped.session,
+            "everything": stop.everything,
+            "run": stop.run,
+            "by": stop.by,
+            "session": stop.session,
         }
         try:
             answer = await self._calls.ask(node, _STOP_JOBS, **facts)
@@ -120,16 +114,16 @@ class RemoteCanceller:
 
     async def _ask_owner(self, session: SessionKey, what: str, **facts: object) -> Facts | None:
         dead = None
-        for _ in range(_LOOKS):
+        for _ in range(_POLLS):
             owner = await self._store.owner(session)
             if owner is not None and owner != self._node():
                 try:
                     return await self._ask(owner, what, session=session, **facts)
                 except NotFound:
                     dead = owner  # another node, perhaps this one, continues its runs
-            elif not await self._canceller.has_messages_elsewhere(session):
+            elif not await self._local.database.has_messages_elsewhere(session):
                 return None
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
         if dead is None:
             return None
         raise NodeSilent(f"node {dead} has died, and no node has taken its sessions over; repeat")
@@ -143,7 +137,7 @@ class RemoteCanceller:
             while (lease := await self._lease_of(node)) > self._clock.now():
                 if lease != before:
                     raise
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(_POLL_S)
             raise NotFound(f"node {node} has died") from None
 
     async def _lease_of(self, node: NodeId) -> datetime:
@@ -154,10 +148,10 @@ class RemoteCanceller:
 
     async def _on_stop(self, facts: Facts) -> Facts:
         session, everything = SessionKey(facts["session"]), bool(facts["everything"])
-        stopped = self._canceller.stop(session, everything=everything)
-        await self._canceller.keep(stopped)
+        stopped = self._local.stop(Stop(session, everything, origin=StopOrigin.OUTSIDE))
+        await self._local.store(stopped)
         if everything:
-            await self._canceller.store_stop_of_session(session)
+            await self._local.database.store_session(session)
         report = stopped.report
         return {
             "stopped": report.stopped,
@@ -166,26 +160,23 @@ class RemoteCanceller:
         }
 
     async def _on_stop_jobs(self, facts: Facts) -> Facts:
-        everything, run = bool(facts["everything"]), facts["run"]
         channel, account, chat, thread = facts["chat"]
-        reason, by = stop_reason(everything=everything), facts.get("by")
-        session = None if facts["session"] is None else SessionKey(facts["session"])
-        stopped = CancelResult(StopReport(), reason, session=session, by=by)
-        if everything:
-            # The session itself may be on another node than its subagents.
-            stopped = self._canceller.stop_subagents(stopped, everything=True)
-        stopped = self._canceller.stop_jobs(
-            Target(channel, account, chat, thread),
-            stopped,
-            everything=everything,
+        run = facts["run"]
+        stop = Stop(
+            None if facts["session"] is None else SessionKey(facts["session"]),
+            bool(facts["everything"]),
             run=None if run is None else RunId(run),
+            by=facts.get("by"),
         )
+        target = Target(channel, account, chat, thread)
+        # The session itself may be on another node than its subagents.
+        stopped = self._local.stop_background(target, Stopped(stop), BACKGROUND)
         # Its answer promises that they stay stopped.
-        await self._canceller.keep()
+        await self._local.database.store()
         return {"runs": stopped.report.stopped, "jobs": stopped.jobs}
 
     async def _on_reset(self, facts: Facts) -> Facts:
-        await self._reset_here(SessionKey(facts["session"]))
+        await self._local.start_new_session(SessionKey(facts["session"]))
         return {}
 
 

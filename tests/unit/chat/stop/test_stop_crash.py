@@ -10,31 +10,38 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.chat.access.access_control import AccessControl
 from goclaw_py.chat.inbound.drop_notices import DropNotices
 from goclaw_py.chat.inbound.mailbox import Mailboxes
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
 from goclaw_py.chat.inbound.turns import Turns
 from goclaw_py.chat.outbound import texts
-from goclaw_py.chat.stop.cancellation import CancelResult, RunCanceller
-from goclaw_py.chat.stop.rights import StopRights
+from goclaw_py.chat.stop.database import DatabaseStops
+from goclaw_py.chat.stop.local import LocalStops, Stopped
+from goclaw_py.chat.stop.plan import Stop
 from goclaw_py.core.chat_commands import stop_data
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import CRON_LANE, MAIN_LANE, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.ids import (
+    CRON_LANE,
+    MAIN_LANE,
+    LaneName,
+    NodeId,
+    OccurrenceId,
+    RunId,
+    SessionKey,
+)
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.run_events import TextDelta
 from goclaw_py.operations.jobs import JobDraft, Requester
 from goclaw_py.runs.context_usage import ContextUsage
-from goclaw_py.runs.session_settings import SessionSettings
-from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, StoppableJob
 from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.schedule.jobs.schedule import At
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import Mode, QueuePolicy, Request
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.state_machine import StopResult
-from goclaw_py.scheduler.views import StopReport
+from goclaw_py.scheduler.views import RunState, StopReport
 from goclaw_py.testing.agents import Block, Emitting, Ignore, ScriptedAgent
 from goclaw_py.testing.clock import LoopClock
 from tests.support.drafting import DraftingChannel
@@ -337,18 +344,24 @@ class Scene:
         turns = Turns()
         notices = DropNotices(store, clock, lambda: HERE, turns)
         outages = ProviderOutageBuffer(store, clock, lambda: HERE, 60.0, lambda _: None, notices)
-        self.canceller = RunCanceller(store, clock, lambda: HERE, dispatcher, lambda _: [], outages)
-        rights = StopRights(SessionSettings({}, ContextUsage({})), AccessControl(store, clock), {})
         boxes = Mailboxes(turns)
-        self.canceller.connect(
-            self, rights, boxes, lambda _: self.subagents, lambda *_: (), lambda _: ()
-        )
+        database = DatabaseStops(store, clock, lambda: HERE, boxes, self, lambda _: ())
+        contexts = ContextUsage({})
+        self.stops = LocalStops(dispatcher, lambda _: [], outages, self, database, contexts)
 
-    def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
-        return list(self.notifications[target]) if creator is None else []
+    def in_background(self, session: SessionKey) -> list[RunId]:
+        return list(self.subagents)
 
-    def occurrence_of(self, run_id: RunId) -> None:
-        return None
+    def silence(self, session: SessionKey, by: str | None) -> list[RunId]:
+        return []
+
+    def stoppable(self, target: Target) -> list[StoppableJob]:
+        stopping = (RunState.STOPPING, RunState.ABANDONED)
+        return [
+            StoppableJob(run, OccurrenceId(run), "", was_stopped=stopped, is_stopping=stopped)
+            for run in self.notifications[target]
+            for stopped in (self.dispatcher.state(run) in stopping,)
+        ]
 
     def stop_run(self, run_id: RunId) -> StopResult:
         return self.dispatcher.stop_one(run_id)
@@ -368,13 +381,11 @@ class Scene:
         self.dispatcher.submit(Request(run, SessionKey(session or f"job {run}"), lane=lane))
         await asyncio.sleep(0)
 
-    def stop(
-        self, *jobs: RunId, everything: bool = False, run: RunId | None = None
-    ) -> CancelResult:
+    def stop(self, *jobs: RunId, everything: bool = False, run: RunId | None = None) -> Stopped:
         """Stop in Ann's chat, where these jobs tell their results."""
         self.notifications[ANN] = jobs
-        stopped = self.canceller.stop(SESSION, everything=everything, run=run)
-        return self.canceller.stop_jobs(ANN, stopped, everything=everything, run=run)
+        stopped = self.stops.stop(Stop(SESSION, everything, run))
+        return self.stops.stop_background(ANN, stopped)
 
 
 async def test_the_oldest_of_several_jobs_is_stopped_alone() -> None:
@@ -420,10 +431,10 @@ async def test_a_subagent_that_starts_after_the_stop_is_not_stopped() -> None:
     for subagent in (A, B):
         await scene.begin(subagent)
         scene.subagents.append(subagent)
-    stopped = scene.canceller.stop(SESSION, everything=True)
+    stopped = scene.stops.stop(Stop(SESSION, everything=True))
     await scene.begin(C)
     scene.subagents.append(C)
-    stopped = scene.canceller.stop_jobs(ANN, stopped, everything=True)
+    stopped = scene.stops.stop_background(ANN, stopped)
     assert stopped.report.stopped == (A, B)
     assert scene.dispatcher.is_running(C)
 
@@ -489,6 +500,16 @@ async def test_stopall_says_how_many_tasks_and_jobs_it_has_stopped() -> None:
         answer = await gateway.ask("/stopall")
         assert answer == "Stopped 1 task and 2 jobs, and dropped 1 waiting message."
         assert len(gateway.scripted.active) == 1, "Bob's goes on"
+
+
+async def test_stopall_as_a_reply_stops_more_than_the_task_that_it_replies_to() -> None:
+    """SPEC CMD-2: only ``/stop`` means a run."""
+    async with jobs_of(ANN) as (gateway, _):
+        work = message("work")
+        await gateway.gateway.accept([work])
+        await gateway.scripted.until_active(2)
+        await gateway.gateway.accept([replace(message("/stopall"), reply_to=work.message_id)])
+        await until(lambda: gateway.channel.texts() == ["Stopped 1 task and 1 job."])
 
 
 async def test_what_was_said_just_before_goes_first() -> None:
