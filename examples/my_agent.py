@@ -1,8 +1,8 @@
 """An agent of your own: a function that a gateway calls for each run.
 
-Let a gateway in this folder use it, and send it a message::
+Let a gateway use it, in this folder, and write to it::
 
-    GOCLAW_AGENTS__MAIN__MODEL=python:my_agent:answer goclaw run
+    PYTHONPATH=. GOCLAW_AGENTS__MAIN__MODEL=python:my_agent:answer goclaw chat
 
 Here it is called without a gateway. Prints::
 
