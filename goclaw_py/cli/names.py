@@ -72,7 +72,7 @@ def with_names(
         wanted = [] if as_json else sorted(set(keys(found)))
         known: dict[str, str] = {}
         for start in range(0, len(wanted), _BATCH):
-            known |= await control.names(wanted[start : start + _BATCH])
+            known |= await control.sessions.names(wanted[start : start + _BATCH])
         return Named(found, DisplayNames(known))
 
     def shown(one: Named[T]) -> None:

@@ -61,7 +61,7 @@ async def _watch(settings: Settings) -> None:
         status = await control.status()
         with _keys() as quits, Live(console=console, screen=True, auto_refresh=False) as live:
             while not quits.is_set():
-                names = await control.names({run.session for run in status.runs})
+                names = await control.sessions.names({run.session for run in status.runs})
                 live.update(screen(status, names, *console.size), refresh=True)
                 try:
                     async with asyncio.timeout(_REFRESH_S):

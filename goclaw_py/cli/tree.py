@@ -11,7 +11,15 @@ from typer.core import TyperGroup
 
 from goclaw_py.cli.command_text import command_actor
 from goclaw_py.core.actors import acts
-from goclaw_py.operations import approvals, deliveries, heartbeats, people, runs, settings
+from goclaw_py.operations import (
+    approvals,
+    deliveries,
+    heartbeats,
+    people,
+    runs,
+    sessions,
+    settings,
+)
 
 PLACES: Final = {
     "init": ("system.init:init", "Set up goclaw: ask a few questions, and write the settings."),
@@ -20,13 +28,13 @@ PLACES: Final = {
     "chat": ("chats.chat:chat", "Chat with the agent in this terminal."),
     "status": ("system.gateway:status", "Show the state of the gateway."),
     "top": ("top:top", "Show lanes, runs, backlog and warnings live, until q or Ctrl-C."),
-    "send": ("chats.sessions:send", "Send a message to the agent in a session."),
-    "stop": ("system.gateway:stop", "Stop the oldest run of a session."),
+    "send": ("goclaw_py.operations.sessions.command:send", sessions.HELP_OF_SEND),
+    "stop": ("goclaw_py.operations.sessions.command:stop", sessions.HELP_OF_STOP),
     "lanes": ("runs.lanes:app", "Show lanes, with their running and waiting runs."),
     "nodes": ("system.nodes:app", "Manage the gateways (nodes) that share the database."),
-    "queue": ("messages.queue:queue", "Show the queue of a session."),
+    "queue": ("goclaw_py.operations.sessions.command.queue:queue", sessions.HELP_OF_QUEUE),
     "why": ("runs.why:why", "Explain why something did or did not happen, and what to do."),
-    "sessions": ("chats.sessions:app", "Manage sessions (conversations)."),
+    "sessions": ("goclaw_py.operations.sessions.command:app", sessions.HELP),
     "agents": ("system.lists:agents", "List the agents of the settings."),
     "models": ("system.lists:models", "List the models of the settings."),
     "channels": ("system.lists:channels", "List the channels of the settings."),

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import datetime
 from typing import TypeVar
 
 from goclaw_py.cluster.rpc import DRAIN, NodeRpc
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.core.errors import NoGateway, NotFound
-from goclaw_py.core.ids import LaneName, NodeId, SessionKey
-from goclaw_py.core.messages import PeerKind
-from goclaw_py.core.session_keys import peer_of
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName, NodeId
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.gateway import conversations, forks, tokens
-from goclaw_py.gateway.queries import SEARCHED, GatewayQueries
+from goclaw_py.gateway import tokens
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.gateway.why.subjects import explain
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import (
     NodesView,
-    QueueView,
     Resized,
-    SessionFork,
-    Submitted,
 )
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
@@ -34,9 +28,19 @@ from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.lookup import only
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
+from goclaw_py.operations.sessions.operations import CONSOLE, Sessions
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.web_access import NewToken
-from goclaw_py.records import Node, Place, RunQuery, SignIn, Store, Token
+from goclaw_py.records import (
+    ALL_ENTRIES,
+    AuditEntry,
+    AuditFilter,
+    Node,
+    Place,
+    SignIn,
+    Store,
+    Token,
+)
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.runs.usage_report import (
@@ -51,26 +55,19 @@ from goclaw_py.schedule.heartbeat.module import HeartbeatSetup, service_of
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.schedule.jobs.service import GatewayJobService as StoredJobs
-from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.scheduler.snapshots import in_line
 from goclaw_py.scheduler.views import (
     GatewayStatus,
     LanesView,
-    RunView,
-    StopReport,
 )
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_WAITING_SHOWN = 50
-_UNANSWERED_SHOWN = 20
-
 _NO_LANES = "no gateway is running here, so no lanes are open; start one with: goclaw run"
 
 
-class StoreControl(GatewayQueries):
+class StoreControl:
     """The operations that need only the database. See ``operations.control.Control``."""
 
     def __init__(
@@ -82,7 +79,7 @@ class StoreControl(GatewayQueries):
         chat_rules: Callable[[], Mapping[Place, ChatRules]] = dict,
         settings: SettingsService | None = None,
     ) -> None:
-        super().__init__(store)
+        self._store = store
         self._settings = settings
         self._chat_rules = chat_rules
         self._clock = clock
@@ -92,6 +89,7 @@ class StoreControl(GatewayQueries):
         self._deliveries = Deliveries(store, clock)
         self._people = People(store, clock)
         self._runs = Runs(store, clock)
+        self._sessions = Sessions(store, clock, self._console_agent)
         self._calls = NodeRpc(store, clock, lambda: NodeId(""))
 
     @property
@@ -118,6 +116,14 @@ class StoreControl(GatewayQueries):
         return self._deliveries
 
     @property
+    def sessions(self) -> Sessions:
+        return self._sessions
+
+    def _console_agent(self) -> AgentName:
+        console = self._chat_rules().get(CONSOLE)
+        return MAIN_AGENT if console is None else console.agent
+
+    @property
     def people(self) -> People:
         return self._people
 
@@ -137,36 +143,6 @@ class StoreControl(GatewayQueries):
         """Raise ``NoGateway``: lanes are in its memory."""
         del name, concurrency
         raise NoGateway(_NO_LANES)
-
-    async def queue(self, key: str) -> QueueView:
-        return await self._queue((await self.session(key)).key)
-
-    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
-        """Raise ``NoGateway``: nothing is running without one."""
-        del everything
-        raise NoGateway(f"no gateway is running here, so nothing runs in {session}")
-
-    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
-        """Raise ``NoGateway``: nothing would answer it."""
-        del key, text, queue
-        raise NoGateway("no gateway is running here, so nobody would work on it")
-
-    async def reset(self, key: SessionKey) -> None:
-        await self._store.reset_session(key, now=self._clock.now())
-
-    async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
-        session = await self.session(key)
-        run = None if at is None else await self._runs.get(at)
-        console = self._chat_rules().get(forks.CONSOLE)
-        return await forks.fork(self._store, self._clock, session, run, console)
-
-    async def rename(self, key: SessionKey, title: str) -> str:
-        session = await self.session(key)
-        return await conversations.rename(self._store, self._clock, session.key, title)
-
-    async def delete(self, key: SessionKey) -> None:
-        session = await self.session(key)
-        await conversations.delete(self._store, session.key, wait_s=0.0)
 
     async def why(self, about: str | None = None) -> Explanation:
         return await explain(self._sources(), about)
@@ -226,6 +202,11 @@ class StoreControl(GatewayQueries):
         log.info("sign_in_ended", extra={"sign_in": "all", "ended": ended})
         return ended
 
+    async def audit_entries(
+        self, *, limit: int = 50, only: AuditFilter = ALL_ENTRIES, before: int | None = None
+    ) -> list[AuditEntry]:
+        return await self._store.audit_entries(limit=limit, only=only, before=before)
+
     async def nodes(self) -> NodesView:
         return NodesView(self._clock.now(), None, tuple(await self._store.nodes()))
 
@@ -242,37 +223,3 @@ class StoreControl(GatewayQueries):
         await self._calls.ask(found.id, DRAIN)
         log.info("node_drain_requested", extra={"node": found.id})
         return found
-
-    async def _queue(
-        self,
-        key: SessionKey,
-        live: Collection[RunView] | None = None,
-        policy: QueuePolicy | None = None,
-    ) -> QueueView:
-        """Return the queue of a session from the database and the scheduler."""
-        now = self._clock.now()
-        messages = await self._store.unanswered(key, ended=False, limit=_WAITING_SHOWN)
-        ended = await self._store.unanswered(key, ended=True, limit=_UNANSWERED_SHOWN)
-        running = tuple(run for run in live or () if run.waits_for is None)
-        if not live:
-            # Another process may be working on it.
-            query = RunQuery(session=key, active=True, limit=SEARCHED)
-            running = tuple(run.view(now) for run in reversed(await self._store.runs(query)))
-        return QueueView(
-            session=key,
-            at=now,
-            live=live is not None,
-            running=running,
-            waiting=in_line(live or ()),
-            policy=policy,
-            messages=tuple(messages),
-            unanswered=tuple(ended),
-            unmentioned_at=await self._unmentioned_at(key),
-        )
-
-    async def _unmentioned_at(self, key: SessionKey) -> datetime | None:
-        session = await self._store.session(key)
-        if session is None or session.target is None or peer_of(key) is not PeerKind.GROUP:
-            return None
-        chat = await self._store.chat(session.target)
-        return None if chat is None else chat.unmentioned_at

@@ -6,13 +6,12 @@ and, when no gateway runs, the database alone. A command needs to know none of t
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.ids import LaneName, NodeId, RunId, SessionKey
-from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.ids import LaneName, NodeId
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.audit import AuditReader
 from goclaw_py.operations.deliveries.operations import Deliveries
@@ -21,25 +20,18 @@ from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
+from goclaw_py.operations.sessions.operations import Sessions
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.web_access import WebAccessControl
 from goclaw_py.records import (
-    ALL_SESSIONS,
     Node,
-    Session,
-    SessionFilter,
-    StoredEntry,
-    Unanswered,
 )
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
-from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import (
     GatewayStatus,
     LanesView,
     LaneView,
-    RunView,
-    StopReport,
 )
 
 
@@ -66,62 +58,11 @@ class NodesView:
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
-    """A message that was stored and will be answered.
-
-    ``run`` is the run that will answer it, None if another node owns its session.
-    """
-
-    session: SessionKey
-    run: RunId | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionFork:
-    """A new session with a copy of another one's history.
-
-    Args:
-        origin: The session that was copied.
-        entries: The number of history entries in the copy.
-        chat: The name of its console chat; None if its agent does not answer at the console.
-    """
-
-    session: SessionKey
-    origin: SessionKey
-    entries: int
-    chat: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Resized:
     """A lane with its new size. ``before`` is its previous size."""
 
     before: int
     lane: LaneView
-
-
-@dataclass(frozen=True, slots=True)
-class QueueView:
-    """The running, waiting and unanswered messages of a session at one instant (SPEC OPS-4).
-
-    ``live`` is False if no gateway answered: then ``running`` comes from the database, and
-    ``waiting`` is empty.
-    """
-
-    session: SessionKey
-    at: datetime
-    live: bool
-    running: tuple[RunView, ...]
-    waiting: tuple[RunView, ...]
-    """The next one first."""
-    policy: QueuePolicy | None
-    """The queue policy of the session's newest request, None without one."""
-    messages: tuple[Unanswered, ...]
-    """The oldest messages that have not ended, including those of a run in progress."""
-    unanswered: tuple[Unanswered, ...]
-    """The newest messages that ended without an answer."""
-    unmentioned_at: datetime | None = None
-    """When its group last had a message that was not for the bot."""
 
 
 class Control(WebAccessControl, AuditReader, Protocol):
@@ -148,6 +89,10 @@ class Control(WebAccessControl, AuditReader, Protocol):
         """The questions of runs about their tool calls, and what their answers allow."""
 
     @property
+    def sessions(self) -> Sessions:
+        """Sessions, with their queue and history."""
+
+    @property
     def people(self) -> People:
         """People, groups, and guests of the web chat."""
 
@@ -170,69 +115,6 @@ class Control(WebAccessControl, AuditReader, Protocol):
 
         Raises ``NoGateway``, ``NotFound`` with the names of the lanes, and ``ValueError`` for a
         size that is not from 1 to ``MAX_LANE_SIZE``.
-        """
-
-    async def queue(self, key: str) -> QueueView:
-        """Return the queue of a session by key or unique part of a key. Raises ``NotFound``."""
-
-    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
-        """Stop as an owner's ``/stop`` (``everything``: ``/stopall``) in the session's chat does.
-
-        Waiting parts of answers are dropped too. Raises ``NoGateway``.
-        """
-
-    async def sessions(
-        self,
-        *,
-        limit: int = 50,
-        search: str = "",
-        only: SessionFilter = ALL_SESSIONS,
-        before: Cursor | None = None,
-    ) -> list[Session]:
-        """Return sessions, the most recently active first.
-
-        ``search``: a text in the key or in the name of the chat, topic or job, in any case.
-        """
-
-    async def session(self, key: str) -> Session:
-        """Return a session by key or unique part of a key. Raises ``NotFound``."""
-
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """Return a session's history since its last reset, the oldest entry first."""
-
-    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
-        """Send a message to the agent as if it came from the chat of a stored session (CRON-19).
-
-        The reply goes to that chat; in the session of a job it goes to the job's target, or only
-        into the history if the job has none. ``key`` is the whole key; ``text`` is never a command.
-        Raises ``NotFound``, ``NotAChat``, ``NoGateway``, and ``SessionBusy`` if the session is busy
-        and ``queue`` is False.
-        """
-
-    async def reset(self, key: SessionKey) -> None:
-        """Cancel the running and waiting runs of a session, and start a new history."""
-
-    async def rename(self, key: SessionKey, title: str) -> str:
-        """Give a conversation of the console a title; return it without invisible characters.
-
-        "" removes the title. Raises ``NotFound``, ``NotAChat`` for any other session, and
-        ``ValueError`` for a title of more than ``MAX_TITLE_CHARS``.
-        """
-
-    async def delete(self, key: SessionKey) -> None:
-        """Stop a conversation of the console or the web chat, and delete what was said in it.
-
-        Its title is deleted too; the usage of its runs is kept. Raises ``NotFound``, ``NotAChat``
-        for any other session, and ``SessionBusy`` if a run does not end in time, or nothing can
-        stop it here.
-        """
-
-    async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
-        """Copy a session's history, summary and pinned facts into a new session of the console.
-
-        ``at`` is the beginning of the id of a run of the session: the copy is what was remembered
-        when it ended, also if it was undone since. The original is unchanged. Raises ``NotFound``,
-        and ``NotRewindable`` if there is nothing to copy.
         """
 
     async def why(self, about: str | None = None) -> Explanation:
@@ -273,10 +155,4 @@ class Control(WebAccessControl, AuditReader, Protocol):
         """Shut a node down gracefully, as SIGTERM does: runs in progress may finish.
 
         ``node`` is its id or a unique part of it. Raises ``NotFound`` and ``NodeSilent``.
-        """
-
-    async def names(self, keys: Collection[str]) -> dict[str, str]:
-        """Return the display names of sessions, by key, and of people (``channel/account/id``).
-
-        While the database is unavailable they are made from the ids alone.
         """

@@ -10,6 +10,15 @@ from goclaw_py.operations.deliveries.noun import DELIVERIES
 from goclaw_py.operations.heartbeats.noun import HEARTBEATS
 from goclaw_py.operations.people.noun import PEOPLE
 from goclaw_py.operations.runs.noun import RUNS
+from goclaw_py.operations.sessions.noun import SESSIONS
 from goclaw_py.operations.settings.noun import SETTINGS
 
-NOUNS: Final[tuple[Noun, ...]] = (APPROVALS, DELIVERIES, HEARTBEATS, PEOPLE, RUNS, SETTINGS)
+NOUNS: Final[tuple[Noun, ...]] = (
+    APPROVALS,
+    DELIVERIES,
+    HEARTBEATS,
+    PEOPLE,
+    RUNS,
+    SESSIONS,
+    SETTINGS,
+)

@@ -29,12 +29,12 @@ from goclaw_py.records.chats import (
 )
 from goclaw_py.records.filters import (
     ALL_RUNS,
-    ALL_SESSIONS,
     MOST_RUNS_COUNTED,
     NEWEST_RUNS,
+    NEWEST_SESSIONS,
     RunFilter,
     RunQuery,
-    SessionFilter,
+    SessionQuery,
     SessionState,
 )
 from goclaw_py.records.heartbeats import HeartbeatStore
@@ -131,10 +131,10 @@ __all__ = [
     "ALL_MESSAGES",
     "ALL_OUTGOING",
     "ALL_RUNS",
-    "ALL_SESSIONS",
     "MOST_COUNTED",
     "MOST_RUNS_COUNTED",
     "NEWEST_RUNS",
+    "NEWEST_SESSIONS",
     "WAITING_APPROVALS",
     "AcceptedMessages",
     "ActivityQuery",
@@ -209,7 +209,7 @@ __all__ = [
     "SeenChat",
     "SeenName",
     "Session",
-    "SessionFilter",
+    "SessionQuery",
     "SessionState",
     "SettingEdit",
     "SettingStore",

@@ -62,13 +62,22 @@ class SessionState(StrEnum):
     """A message that has not been answered."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionFilter:
-    """Selects sessions; a field that is None selects all."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionQuery:
+    """Selects sessions, the most recently active first; a field that is None selects all.
+
+    Args:
+        search: Only those with this text in the key, or in the name of the chat, its topic or its
+            job, whatever the case.
+        before: Only those after this one in the list: the ``cursor`` of the last one of a page.
+    """
 
     agent: AgentName | None = None
     channel: str | None = None
     state: SessionState | None = None
+    search: str = ""
+    limit: int = 50
+    before: Cursor | None = None
 
 
-ALL_SESSIONS = SessionFilter()
+NEWEST_SESSIONS: Final = SessionQuery()

@@ -26,12 +26,12 @@ from goclaw_py.core.values import value
 from goclaw_py.records.approvals import NewApproval
 from goclaw_py.records.filters import (
     ALL_RUNS,
-    ALL_SESSIONS,
     MOST_RUNS_COUNTED,
     NEWEST_RUNS,
+    NEWEST_SESSIONS,
     RunFilter,
     RunQuery,
-    SessionFilter,
+    SessionQuery,
 )
 from goclaw_py.records.inbox import DroppedMessage
 from goclaw_py.runs.agent_loop import HistoryEntry
@@ -413,19 +413,8 @@ class RunStore(Protocol):
         counted.
         """
 
-    async def sessions(
-        self,
-        *,
-        limit: int = 50,
-        search: str = "",
-        only: SessionFilter = ALL_SESSIONS,
-        before: Cursor | None = None,
-    ) -> list[Session]:
-        """Return sessions, the most recently active first.
-
-        With ``search`` only those with this text in the key or in the name of the chat, its topic
-        or its job, whatever the case.
-        """
+    async def sessions(self, query: SessionQuery = NEWEST_SESSIONS) -> list[Session]:
+        """Return sessions, the most recently active first."""
 
     async def session(self, key: SessionKey) -> Session | None:
         """Return a session, or None if it is not stored."""

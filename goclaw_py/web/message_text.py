@@ -23,7 +23,7 @@ from goclaw_py.core.display_names import KnownNames, display_name
 from goclaw_py.core.errors import BadUsageQuery, GoclawError, NoGateway, NotFound, StoreUnavailable
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.nouns import NOUNS
-from goclaw_py.records import JobQuery, MessageFilter
+from goclaw_py.records import JobQuery, MessageFilter, SessionQuery
 from goclaw_py.schedule.jobs.models import Program
 from goclaw_py.web.roles import RoleTooLow, level_of
 
@@ -37,7 +37,6 @@ PLAIN: Final[Mapping[str, str]] = {
     "Explanation": "code",
     "ExplanationStep": "code",
     "GatewayStatus": "release database",
-    "HistoryEntry": "format",
     "InboundMessage": "external_id message_id reply_to album edits",
     "Job": "last_status creator",
     "JobSpec": "zone session policy source",
@@ -60,7 +59,6 @@ PLAIN: Final[Mapping[str, str]] = {
     "Prompt": "model",
     "RunProgress": "tools model",
     "Sender": "id name username",
-    "SessionFork": "chat",
     "SignIn": "id address user_agent name",
     "StartedNow": "session",
     "Subject": "id",
@@ -82,7 +80,6 @@ TEXT: Final[Mapping[str, str]] = {
     "ExplanationStep": "words",
     "FixedMessage": "text",
     "GatewayStatus": "warnings",
-    "HistoryEntry": "text native",
     "NewToken": "secret",
     "InboundMessage": ("text quote press unsupported place_name topic_name source asker formatted"),
     "Job": "last_error",
@@ -95,7 +92,6 @@ TEXT: Final[Mapping[str, str]] = {
     "Program": "argv",
     "Prompt": "text",
     "RunProgress": "prompt",
-    "Session": "pinned",
     "Subject": "name",
     "UsageRow": "names",
     **{kind: names for noun in NOUNS for kind, names in noun.text.items()},
@@ -106,7 +102,11 @@ PLAIN_RESULTS: Final = frozenset({"counts", "zone", "agents"})
 """Methods and properties whose bare strings are plain."""
 
 _SERVICES: Final = frozenset({"jobs", *(one.name for one in NOUNS)})
-_SEARCHES: Final[Mapping[type, str]] = {MessageFilter: "text", JobQuery: "name"}
+_SEARCHES: Final[Mapping[type, str]] = {
+    MessageFilter: "text",
+    JobQuery: "name",
+    SessionQuery: "search",
+}
 _SAID_TO_ALL: Final = (StoreUnavailable, NoGateway, BadUsageQuery, RoleTooLow)
 """Errors whose words quote nothing that is stored."""
 

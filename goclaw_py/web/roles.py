@@ -62,10 +62,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /api/nodes
         GET /api/usage
         GET /api/usage/times
-        POST /api/names
-        GET /api/sessions
-        GET /api/sessions/{key:path}
-        GET /api/sessions/{key:path}/queue
         GET /api/schedule
         GET /api/jobs
         GET /api/jobs/{job}
@@ -89,8 +85,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /forbidden
         GET /
         GET /live/now
-        GET /sessions
-        GET /live/sessions
         GET /jobs
         GET /live/jobs
         GET /jobs/view
@@ -103,25 +97,16 @@ ROUTES: Final[Mapping[Least, str]] = {
     """,
     Least.TEXT: """
         GET /api/runs/events
-        GET /api/sessions/{key:path}/history
         GET /api/why
         GET /api/schedule/{slug}
         GET /api/logs
         GET /api/logs/events
-        GET /sessions/view
-        GET /live/session
         GET /why
         GET /live/why
         GET /logs
         GET /live/logs
     """,
     Least.OPERATOR: """
-        POST /api/sessions/{key:path}/messages
-        POST /api/sessions/{key:path}/stop
-        POST /api/sessions/{key:path}/reset
-        PUT /api/sessions/{key:path}/title
-        DELETE /api/sessions/{key:path}
-        POST /api/sessions/{key:path}/fork
         PUT /api/lanes/{name:path}
         PUT /api/schedule/{slug}
         PATCH /api/schedule/{slug}
@@ -138,7 +123,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /api/chat/{chat}/press
         POST /api/chat/{chat}/confirm
         POST /stop
-        POST /sessions/reset
         GET /jobs/new
         POST /jobs/new
         GET /jobs/preview

@@ -13,14 +13,14 @@ from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.records import (
     ALL_MESSAGES,
     ALL_RUNS,
-    ALL_SESSIONS,
+    NEWEST_SESSIONS,
     DeadLetterQuery,
     MessageFilter,
     NewInbox,
     OutboxQuery,
     OutboxState,
     RunFilter,
-    SessionFilter,
+    SessionQuery,
     SessionState,
 )
 from tests.support.stores import (
@@ -130,18 +130,18 @@ async def test_sessions_are_selected(world: World) -> None:
     run = replace(new_run("r"), session=SessionKey("agent:other:cron:j"), agent=other, target=None)
     await world.a.begin_run(run, node=A)
     ann, bob, web, cron = key_of(ANN), key_of(BOB), key_of(WEB), run.session
-    for only, search, wanted in (
-        (ALL_SESSIONS, "", {ann, bob, web, cron}),
-        (SessionFilter(agent=other), "", {cron}),
-        (SessionFilter(channel="telegram"), "", {ann, bob}),
-        (SessionFilter(channel="telegram"), ann[-3:], {ann}),
-        (SessionFilter(state=SessionState.RUNNING), "", {cron}),
-        (SessionFilter(state=SessionState.WAITING), "", {ann, bob, web}),
-        (SessionFilter(AGENT, "web", SessionState.WAITING), "", {web}),
-        (SessionFilter(AGENT, "web", SessionState.RUNNING), "", set()),
-        (SessionFilter(channel="\x00"), "%", set()),
+    running, waiting = SessionState.RUNNING, SessionState.WAITING
+    for query, wanted in (
+        (NEWEST_SESSIONS, {ann, bob, web, cron}),
+        (SessionQuery(agent=other), {cron}),
+        (SessionQuery(channel="telegram"), {ann, bob}),
+        (SessionQuery(channel="telegram", search=ann[-3:]), {ann}),
+        (SessionQuery(state=running), {cron}),
+        (SessionQuery(state=waiting), {ann, bob, web}),
+        (SessionQuery(agent=AGENT, channel="web", state=waiting), {web}),
+        (SessionQuery(agent=AGENT, channel="web", state=running), set()),
+        (SessionQuery(channel="\x00", search="%"), set()),
     ):
-        found = await world.b.sessions(only=only, search=search)
-        assert {one.key for one in found} == wanted, only
+        assert {one.key for one in await world.b.sessions(query)} == wanted, query
     await world.a.finish_run(end("r"), node=A)
-    assert await world.b.sessions(only=SessionFilter(state=SessionState.RUNNING)) == []
+    assert await world.b.sessions(SessionQuery(state=running)) == []

@@ -26,6 +26,8 @@ from goclaw_py.records import (
     RunQuery,
     SeenChat,
     SeenName,
+    Session,
+    SessionQuery,
     StoredRun,
 )
 from tests.support.stores import (
@@ -215,9 +217,9 @@ async def test_sessions_are_found_by_key_and_names(world: World) -> None:
         ("änn", [ANN]), ("@ANNIE", [ANN]), ("0%", [topic]), ("plans", [topic]), ("%", [topic]),
         (f":{BOB.chat}", [BOB]), ("nobody\0", []), (":DIRECT:-9", [topic]),
     ):  # fmt: skip
-        found = await world.b.sessions(search=text)
+        found = await world.b.sessions(SessionQuery(search=text))
         assert [one.key for one in found] == [key_of(target) for target in wanted], text
-    assert len(await world.b.sessions(search="telegram", limit=2)) == 2
+    assert len(await world.b.sessions(SessionQuery(search="telegram", limit=2))) == 2
 
 
 async def test_runs_that_come_meanwhile_shift_no_page(world: World) -> None:
@@ -269,13 +271,17 @@ async def test_sessions_are_read_in_pages(world: World) -> None:
     for number, second in enumerate(moments):
         target = Target("telegram", "default", str(number))
         await world.a.accept([inbox(1, target)], node=A, now=at(second))
-    whole = await world.b.sessions(limit=99)
+    whole = await world.b.sessions(SessionQuery(limit=99))
     assert [(one.last_active_at, one.key) for one in whole] == sorted(
         ((one.last_active_at, one.key) for one in whole), reverse=True
     )
     assert len(whole) == 10
-    for size in (1, 3):
-        assert await paged(lambda before, n=size: world.b.sessions(limit=n, before=before)) == whole  # type: ignore[misc]
+    for query in (SessionQuery(limit=1), SessionQuery(limit=3)):
+
+        async def read(before: Cursor | None, query: SessionQuery = query) -> list[Session]:
+            return await world.b.sessions(replace(query, before=before))
+
+        assert await paged(read) == whole
 
 
 async def test_chats_that_were_seen_and_heard_are_read_in_pages(world: World) -> None:

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.core.ids import JobId, OccurrenceId
+from goclaw_py.records import SessionQuery
 from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceClaim, OccurrenceStatus
 from goclaw_py.store.postgres import PostgresStore, connection
 from tests.integration.postgres_work import changes_all_or_nothing, until_somebody_waits
@@ -184,8 +185,10 @@ async def test_many_runs_that_begin_at_once_get_sessions_of_their_own(store: Pos
         await asyncio.gather(
             *(store.finish_run(run_end(name, ended(one)), node=A) for name, one in pairs)
         )
-        await store.release_sessions(A, [one.key for one in await store.sessions(limit=99)])
-    assert {one.fence for one in await store.sessions(limit=99)} == {2}
+        await store.release_sessions(
+            A, [one.key for one in await store.sessions(SessionQuery(limit=99))]
+        )
+    assert {one.fence for one in await store.sessions(SessionQuery(limit=99))} == {2}
     await store.leave(A, now=at(5))
     strangers = [
         run_for(f"s {n}", OccurrenceClaim(OccurrenceId(f"o {n}"), a_job(f"s{n}"), T0, T0))
@@ -195,4 +198,4 @@ async def test_many_runs_that_begin_at_once_get_sessions_of_their_own(store: Pos
         *(store.begin_run(run, node=A) for run in strangers), return_exceptions=True
     )
     assert {type(one).__name__ for one in got} == {"Fenced"}
-    assert len(await store.sessions(limit=99)) == 40
+    assert len(await store.sessions(SessionQuery(limit=99))) == 40

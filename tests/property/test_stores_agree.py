@@ -21,6 +21,7 @@ from goclaw_py.records import (
     OutboxQuery,
     RunEnd,
     RunQuery,
+    SessionQuery,
     Stops,
     SubagentTask,
     Summary,
@@ -273,7 +274,7 @@ class Chats(Player):
         store = self.world.a
         outbox = await store.outbox(OutboxQuery(limit=1000))
         letters = [await store.dead_letter(row.id) for row in self.rows.values()]
-        sessions = await store.sessions(limit=1000)
+        sessions = await store.sessions(SessionQuery(limit=1000))
         histories = {session.key: await store.history(session.key) for session in sessions}
         return {
             "runs": [*await store.runs(RunQuery(limit=1000))],

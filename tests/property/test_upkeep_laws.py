@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import DeadLetterQuery, OutboxQuery, OutboxState, RunQuery
+from goclaw_py.records import DeadLetterQuery, OutboxQuery, OutboxState, RunQuery, SessionQuery
 from tests.property.test_stores_agree import Chats
 from tests.support.stores import PLACES, A, InMemory, World, at, end, world_on
 
@@ -36,7 +36,8 @@ async def sweep(player: Chats) -> None:
 async def open_things(player: Chats) -> dict[str, object]:
     """All that has not ended, and the conversations of chats."""
     store = player.world.a
-    chats = [one for one in await store.sessions(limit=1000) if ":subagent:" not in one.key]
+    found = await store.sessions(SessionQuery(limit=1000))
+    chats = [one for one in found if ":subagent:" not in one.key]
     outbox = await store.outbox(OutboxQuery(limit=1000))
     unsent = (OutboxState.PENDING, OutboxState.SENDING)
     return {

@@ -227,7 +227,7 @@ async def test_reading_leaves_no_row_and_costs_no_statement() -> None:
     store = MemoryStore()
     control = audited(store)
     await asyncio.gather(
-        control.sessions(), control.runs.list(), control.people.list(), control.people.chats(),
+        control.sessions.list(), control.runs.list(), control.people.list(), control.people.chats(),
         control.nodes(), control.approvals.list(), control.deliveries.outbox(),
         control.audit_entries(),
     )  # fmt: skip
@@ -267,9 +267,13 @@ async def test_codes_and_links_are_not_in_it() -> None:
 
 
 PARTS: Final[tuple[tuple[str, Callable[[Control, Whole], Awaitable[Any]], str], ...]] = (
-    ("session.rename", lambda control, _: control.rename(SessionKey("brow"), "Plan"), "session"),
-    ("session.delete", lambda control, _: control.delete(SessionKey("brow")), "session"),
-    ("session.fork", lambda control, _: control.fork(SessionKey("brow")), "session"),
+    (
+        "session.rename",
+        lambda control, _: control.sessions.rename(SessionKey("brow"), "Plan"),
+        "session",
+    ),
+    ("session.delete", lambda control, _: control.sessions.delete(SessionKey("brow")), "session"),
+    ("session.fork", lambda control, _: control.sessions.fork(SessionKey("brow")), "session"),
     (
         "approval.decide",
         lambda control, whole: control.approvals.decide(whole["approval"][:6], Decision.DENY),
@@ -301,7 +305,11 @@ async def test_what_is_named_by_a_part_is_recorded_by_its_whole_id(
             "node": gateway.node(),
             "job": job.id,
         }
-        services = {"job": control.jobs, "approval": control.approvals}
+        services = {
+            "job": control.jobs,
+            "approval": control.approvals,
+            "session": control.sessions,
+        }
         service = cast("Any", services.get(kind, control))
         if fails:
             _break(service, action)
@@ -330,8 +338,8 @@ async def test_a_new_title_has_the_old_one_before_it() -> None:
         await gateway.gateway.accept([message("hello", chat="browser", channel="console")])
         await asyncio.sleep(5)
         control = gateway.container.audit.control(gateway.control)
-        await control.rename(SessionKey("brow"), "Plan")
-        await control.rename(SessionKey("brow"), "Plan B")
+        await control.sessions.rename(SessionKey("brow"), "Plan")
+        await control.sessions.rename(SessionKey("brow"), "Plan B")
         newest = (await gateway.store.audit_entries())[0]
     assert (newest.before, newest.after) == ({"title": "Plan"}, {"title": "Plan B"})
 

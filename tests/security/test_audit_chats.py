@@ -353,7 +353,7 @@ async def test_a_recorded_request_that_takes_up_a_command_of_another_leaves_two_
         heal()
         with acts(ANN):
             control = desk.gateway.container.audit.control(desk.gateway.control)
-            await control.send_message(SESSION, "hello", queue=True)
+            await control.sessions.send_message(SESSION, "hello", queue=True)
         sent, typed = await desk.gateway.store.audit_entries()
     assert [typed.action, sent.action] == ["session.queue_mode", "session.send"]
     assert (who(typed), who(sent)) == (BY_BEN, ("token", "ann", "admin", "192.0.2.1"))

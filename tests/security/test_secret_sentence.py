@@ -26,7 +26,7 @@ from goclaw_py.core.ids import MAIN_AGENT, SessionKey
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.service import GatewayControl
-from goclaw_py.records import OutboxQuery, RunQuery, Token
+from goclaw_py.records import OutboxQuery, RunQuery, SessionQuery, Token
 from goclaw_py.records.tokens import PREFIX
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.testing.agents import Do, Fail, Say, ScriptedAgent, Step
@@ -178,7 +178,7 @@ async def _plant(gateway: GatewayProcess, control: GatewayControl) -> None:
     # It stays for the page of events.
     await control.heartbeats.add_event(MAIN_AGENT, SECRET, now=False)
     console = SessionKey("agent:main:console:direct:browser")
-    assert await control.rename(console, f"About {SECRET}")
+    assert await control.sessions.rename(console, f"About {SECRET}")
 
 
 async def _find_ids(reader: Reader, control: GatewayControl) -> None:
@@ -186,7 +186,7 @@ async def _find_ids(reader: Reader, control: GatewayControl) -> None:
     logged = await control.jobs.log(None, OPERATOR, limit=20)
     runs = await control.runs.list(RunQuery(limit=30))
     reader.ids |= {
-        "key": [one.key for one in await control.sessions(limit=20)],
+        "key": [one.key for one in await control.sessions.list(SessionQuery(limit=20))],
         "prefix": [run.id for run in runs],
         "run": [run.id for run in runs],
         "row_id": [str(row.id) for row in await control.deliveries.outbox(OutboxQuery(limit=10))]

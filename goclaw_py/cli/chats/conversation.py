@@ -15,7 +15,7 @@ from goclaw_py.core.errors import NotFound, StoreUnavailable
 from goclaw_py.core.ids import AgentName
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.terminals import ChatEvent, TerminalMessage, Terminals
-from goclaw_py.records import OutboxQuery, OutboxState, Session
+from goclaw_py.records import OutboxQuery, OutboxState, Session, SessionQuery
 
 LEAVE_WITHIN_S: Final = 2.0
 """A second Ctrl-C within this time quits."""
@@ -166,7 +166,7 @@ async def agent_for(control: Control, chat: str, wanted: str | None) -> AgentNam
     ending = f":console:direct:{chat}"
     found: list[Session] = []
     with suppress(StoreUnavailable):  # what is typed waits for the database, as ever
-        found = await control.sessions(limit=SEEN_ROWS, search=ending)
+        found = await control.sessions.list(SessionQuery(search=ending, limit=SEEN_ROWS))
     present = next((one.agent for one in found if one.key.endswith(ending)), None)
     if wanted is not None and present not in (None, wanted):
         raise NotFound(

@@ -75,7 +75,7 @@ def call(
         unsent: An argument that the gateway knows by itself.
         names: Names of arguments that the body calls otherwise.
     """
-    verb, path = route.split()
+    verb, path = route.replace(":path}", "}").split()
     made = _Call(method, verb, path, key, read, without, unsent, names)
 
     async def sent(self: Remote, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -90,12 +90,23 @@ Refused = Callable[[str, Mapping[str, object], GoclawError], GoclawError]
 """Returns what an operation raises in place of ``NotAccepted`` and ``NotFound``."""
 
 
-def remote(service: type[T], send: RequestSender, refused: Refused | None = None) -> T:
+def remote(
+    service: type[T],
+    send: RequestSender,
+    refused: Refused | None = None,
+    **otherwise: Callable[..., Any],
+) -> T:
     """Return a service of a gateway in another process: each operation is sent to its route.
 
-    ``refused`` returns what the service itself raises for what the API cannot read or route.
+    Args:
+        service: The class of the service.
+        send: Sends the requests.
+        refused: Returns what the service itself raises for what the API cannot read or route.
+        otherwise: Operations whose request or response has another form.
     """
-    return cast("T", _RemoteService(service, send, refused))
+    made = _RemoteService(service, send, refused)
+    vars(made).update(otherwise)
+    return cast("T", made)
 
 
 class _RemoteService(Remote):

@@ -17,11 +17,12 @@ from goclaw_py.cli.client.calls import Params, Remote, call, query, remote, segm
 from goclaw_py.core.errors import BadUsageQuery, GoclawError, NoGateway, StoreUnavailable
 from goclaw_py.core.ids import AgentName
 from goclaw_py.operations.approvals.operations import Approvals
-from goclaw_py.operations.control import Control, Submitted
+from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.heartbeats import operations as heartbeats
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
+from goclaw_py.operations.sessions.operations import Sessions, Submitted
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.runs.events.live import LiveEvent
@@ -110,6 +111,18 @@ class RemoteControl(Remote):
         return remote(Deliveries, self.send)
 
     @cached_property
+    def sessions(self) -> Sessions:
+        """Return the operations on sessions."""
+        return remote(Sessions, self.send, send_message=self._send_message)
+
+    async def _send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
+        # The route is of another program, which has other names and another answer.
+        path = f"/api/sessions/{segment(key)}/messages"
+        raw = await self.send("POST", path, {"prompt": text}, {"queue": queue})
+        sent = wire.read(dict[str, Any], raw)
+        return Submitted(sent["sessionId"], sent["runId"])
+
+    @cached_property
     def people(self) -> People:
         """Return the operations on people."""
         return remote(People, self.send)
@@ -122,15 +135,6 @@ class RemoteControl(Remote):
     status = call(Control.status, "GET /api/status")
     lanes = call(Control.lanes, "GET /api/lanes")
     resize_lane = call(Control.resize_lane, "PUT /api/lanes/{name}")
-    sessions = call(Control.sessions, "GET /api/sessions")
-    session = call(Control.session, "GET /api/sessions/{key}")
-    history = call(Control.history, "GET /api/sessions/{key}/history")
-    queue = call(Control.queue, "GET /api/sessions/{key}/queue")
-    stop = call(Control.stop, "POST /api/sessions/{session}/stop")
-    reset = call(Control.reset, "POST /api/sessions/{key}/reset")
-    rename = call(Control.rename, "PUT /api/sessions/{key}/title", key="title")
-    delete = call(Control.delete, "DELETE /api/sessions/{key}")
-    fork = call(Control.fork, "POST /api/sessions/{key}/fork")
     why = call(Control.why, "GET /api/why")
     sign_ins = call(Control.sign_ins, "GET /api/web/sign-ins")
     end_sign_in = call(Control.end_sign_in, "DELETE /api/web/sign-ins/{sign_in}")
@@ -141,14 +145,6 @@ class RemoteControl(Remote):
     nodes = call(Control.nodes, "GET /api/nodes")
     audit_entries = call(Control.audit_entries, "GET /api/audit")
     drain = call(Control.drain, "POST /api/nodes/{node}/drain")
-    names = call(Control.names, "POST /api/names", key="names")
-
-    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
-        """Send a message to the agent in a session."""
-        path = f"/api/sessions/{segment(key)}/messages"
-        raw = await self.send("POST", path, {"prompt": text}, {"queue": queue})
-        sent = wire.read(dict[str, Any], raw)
-        return Submitted(sent["sessionId"], sent["runId"])
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """Return tokens and cost of runs. The gateway's clock may rule out days, too."""

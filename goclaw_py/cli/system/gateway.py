@@ -1,4 +1,4 @@
-"""``goclaw run``, ``status``, ``stop``, ``migrate``, ``version`` (SPEC OPS-1, DB-2)."""
+"""``goclaw run``, ``status``, ``migrate``, ``version`` (SPEC OPS-1, DB-2)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import typer
 
 from goclaw_py.cli.context import (
     AsJson,
-    SessionName,
     Watch,
-    answer,
     cli,
     look,
     waited_for,
@@ -22,7 +20,6 @@ from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import (
     Column,
     Columns,
-    Printer,
     duration,
     plain,
     short_id,
@@ -33,7 +30,7 @@ from goclaw_py.cli.output import (
 from goclaw_py.cli.progress import progress
 from goclaw_py.core.text import count
 from goclaw_py.scheduler.texts import taken_text, waits_for
-from goclaw_py.scheduler.views import Backlog, GatewayStatus, RunView, StopReport
+from goclaw_py.scheduler.views import Backlog, GatewayStatus, RunView
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
@@ -160,38 +157,6 @@ def _backlog(backlog: Backlog | None) -> str:
         f"{backlog.dead} undeliverable, {backlog.unanswered} failed; "
         f"{count(backlog.approvals, 'tool call')} waiting for approval"
     )
-
-
-def stop(
-    ctx: typer.Context,
-    session: SessionName,
-    *,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Stop all runs and drop all waiting messages.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Stop the oldest run of a session."""
-
-    async def ask(control: Control) -> StopReport:
-        found = await control.session(session)
-        return await control.stop(found.key, everything=everything)
-
-    answer(ctx, ask, Printer(StopReport, lambda report: typer.echo(words(report)), as_json))
-
-
-def words(report: StopReport) -> str:
-    """Return what a stop did, in words."""
-    parts = ["already stopping"] if report.already_stopping else []
-    if report.stopped:
-        parts.append(f"stopped {', '.join(report.stopped)}")
-    if report.dropped:
-        parts.append(f"dropped {len(report.dropped)} waiting")
-    if report.asking:
-        parts.append(f"stopped {count(report.asking, 'task')} waiting for an approval")
-    if report.unsent:
-        parts.append(f"dropped {count(report.unsent, 'unsent part')} of an answer")
-    return "; ".join(parts) or "nothing was running"
 
 
 def version(*, as_json: AsJson = False) -> None:

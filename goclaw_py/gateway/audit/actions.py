@@ -105,10 +105,6 @@ _JOBS: Final[Actions] = {
 # ---------------------------------------------------------------------------- all operations
 
 
-async def _find_session(control: Any, arguments: Arguments) -> Arguments:
-    return {"key": (await control.session(arguments["key"])).key}
-
-
 async def _find_node(control: Any, arguments: Arguments) -> Arguments:
     nodes = await control.nodes()
     found = [one.id for one in nodes.nodes if nodes.is_live(one) and arguments["node"] in one.id]
@@ -121,49 +117,9 @@ async def _lane(control: Any, arguments: Arguments) -> Facts:
     return {"size": sizes[0] if sizes else None}
 
 
-async def _title(control: Any, arguments: Arguments) -> Facts:
-    key = arguments["key"]
-    return {"title": (await control.names([key])).get(key, "")}
-
-
-def _stopped(report: Any) -> Facts:
-    found = {
-        "stopped": len(report.stopped),
-        "dropped": len(report.dropped),
-        "unsent": report.unsent,
-        "asking": report.asking,
-    }
-    return {name: count for name, count in found.items() if count}
-
-
-_SESSION: Final = named("session {key}")
-
 CONTROL: Final[Actions] = {
     "resize_lane": Change(
         "lane.resize", named("lane {name}"), _lane, lambda _, done: {"size": done.lane.concurrency}
-    ),
-    "stop": Change(
-        lambda arguments: "session.stop_all" if arguments["everything"] else "session.stop",
-        named("session {session}"),
-        told=lambda _, report: _stopped(report),
-    ),
-    "send_message": Change(
-        "session.send", _SESSION, told=lambda arguments, _: digest(arguments["text"])
-    ),
-    "reset": Change("session.reset", _SESSION),
-    "rename": Change(
-        "session.rename",
-        _SESSION,
-        _title,
-        lambda _, title: {"title": title},
-        find=_find_session,
-    ),
-    "delete": Change("session.delete", _SESSION, find=_find_session),
-    "fork": Change(
-        "session.fork",
-        _SESSION,
-        told=lambda _, fork: {"session": fork.session},
-        find=_find_session,
     ),
     "retry_outbox": Change("outgoing.retry", _rows, told=_number("retried")),
     "drop_outbox": Change("outgoing.drop", _rows, told=_number("dropped")),
@@ -195,9 +151,7 @@ _READS: Final[Mapping[str, frozenset[str]]] = {
     service: frozenset(names.split())
     for service, names in {
         "control": """
-            jobs status lanes queue sessions session history
-            why usage run_times follow
-            nodes names sign_ins
+            jobs status lanes why usage run_times follow nodes sign_ins
             tokens audit_entries
         """,
         "jobs": """
@@ -230,18 +184,6 @@ def _is_some(_arguments: Arguments, result: object) -> bool:
 
 
 CHATS: Final[Actions] = {
-    "reset_session": Change("session.reset", _SESSION),
-    "undo_turn": Change(
-        "session.undo",
-        _SESSION,
-        told=lambda arguments, _: {"run": arguments["run"]},
-        is_done=_is_some,
-    ),
-    "choose_mode": Change(
-        "session.queue_mode",
-        _SESSION,
-        told=lambda arguments, _: {"mode": plain(arguments["mode"])},
-    ),
     "retry_dead_letters": Change(
         "incoming.retry", _rows, told=_number("retried"), is_done=_is_some
     ),

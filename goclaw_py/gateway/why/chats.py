@@ -10,9 +10,9 @@ from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.session_keys import AccessRules, DirectPolicy, GroupPolicy, peer_of
 from goclaw_py.core.targets import target_text
-from goclaw_py.gateway.queries import SEARCHED
 from goclaw_py.gateway.why import messages, runs, waits
 from goclaw_py.gateway.why.sources import (
+    SEARCHED,
     Sources,
     Verdict,
     ago,
@@ -29,7 +29,16 @@ from goclaw_py.operations.explanation import (
     SubjectKind,
 )
 from goclaw_py.operations.people.operations import PairingApplicant
-from goclaw_py.records import Chat, DeadLetter, Person, RunQuery, Session, Standing, StoredRun
+from goclaw_py.records import (
+    Chat,
+    DeadLetter,
+    Person,
+    RunQuery,
+    Session,
+    SessionQuery,
+    Standing,
+    StoredRun,
+)
 from goclaw_py.runs.tool_services import sessions_of
 
 
@@ -66,7 +75,7 @@ async def place_of(src: Sources, target: Target) -> KnownChat:
     agents = {rules.agent for rules in [src.rules_of(target)] if rules is not None}
     keys = {key for agent in agents for key in sessions_of(agent, target)}
     found = [one for key in keys if (one := await src.store.session(key)) is not None]
-    for session in await src.store.sessions(limit=SEARCHED):
+    for session in await src.store.sessions(SessionQuery(limit=SEARCHED)):
         inside = session.target is not None and session.target.whole_chat == target.whole_chat
         if inside and session.key not in keys and target.thread is None:
             found.append(session)
@@ -317,7 +326,7 @@ async def explain_session(
 ) -> Explanation:
     """Explain the result of the last message of a session, or of its last run."""
     about = about or Subject(SubjectKind.SESSION, key)
-    view = await src.control.queue(key)
+    view = await src.control.sessions.queue(key)
     newest = max((*view.messages, *view.unanswered), key=lambda row: row.id, default=None)
     last = await src.store.runs(RunQuery(session=key, limit=1))
     answered = max((one.row.id for one in await _letters(src, last)), default=0)

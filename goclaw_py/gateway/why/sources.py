@@ -21,6 +21,9 @@ from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.runs.turn import Turn
 from goclaw_py.scheduler.views import GatewayStatus, RunView
 
+SEARCHED: Final = 1000
+"""The number of rows in which a name is searched."""
+
 _WORDS: Final = 60
 _ERROR: Final = 200
 

@@ -15,7 +15,6 @@ from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import Sender, Target
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, agent_of, is_direct_chat, peer_of
 from goclaw_py.core.targets import parse_target, target_text
-from goclaw_py.gateway.queries import SEARCHED
 from goclaw_py.gateway.why import (
     chats,
     gateway,
@@ -25,11 +24,11 @@ from goclaw_py.gateway.why import (
     runs,
     waits,
 )
-from goclaw_py.gateway.why.sources import Sources
+from goclaw_py.gateway.why.sources import SEARCHED, Sources
 from goclaw_py.operations.deliveries import why as deliveries
 from goclaw_py.operations.explanation import Explanation, Subject, SubjectKind
 from goclaw_py.operations.heartbeats import why as heartbeats
-from goclaw_py.records import JobQuery
+from goclaw_py.records import JobQuery, SessionQuery
 from goclaw_py.schedule.jobs.models import SLUG, Job
 
 MAX_CHARS: Final = 512
@@ -256,7 +255,7 @@ async def _jobs_named(src: Sources, about: str) -> list[Job]:
 async def _sessions(src: Sources, about: str) -> list[FoundSubject]:
     """Find sessions with this part in their key; if chats are among them, only those."""
     live = () if src.container is None else (run.session for run in src.container.dispatcher.runs())
-    stored = (one.key for one in await src.store.sessions(limit=SEARCHED))
+    stored = (one.key for one in await src.store.sessions(SessionQuery(limit=SEARCHED)))
     keys = sorted({key for key in (*stored, *live) if about in key})
     own = [key for key in keys if agent_of(key) == about and is_direct_chat(key)]
     spoken = [key for key in keys if is_direct_chat(key) or peer_of(key).value == "group"]
@@ -334,7 +333,7 @@ def _each_chat_once(found: list[FoundSubject]) -> list[FoundSubject]:
 
 async def _unknown(src: Sources, about: str) -> str:
     """Return what was searched, and similar names."""
-    names: set[str] = {one.key for one in await src.store.sessions(limit=SEARCHED)}
+    names: set[str] = {one.key for one in await src.store.sessions(SessionQuery(limit=SEARCHED))}
     names |= {key.split(":")[4] for key in names if len(key.split(":")) > 4}
     names |= {chat.name for chat in await src.store.chats(limit=SEARCHED) if chat.name}
     names |= {one.sender.name for one in await src.store.people() if one.sender.name}

@@ -27,7 +27,7 @@ from goclaw_py.core.web_links import (
 )
 from goclaw_py.operations.declare import operation
 from goclaw_py.operations.people import changes
-from goclaw_py.records import ActivityQuery, Chat, LastActivity, Person, Store
+from goclaw_py.records import ActivityQuery, Chat, LastActivity, Person, SessionQuery, Store
 from goclaw_py.records.people import code_hash
 
 log = logging.getLogger(__name__)
@@ -185,7 +185,8 @@ class People:
         people = await self._store.people()
         if any((*WEB_PLACE, name) == (one.channel, one.account, one.sender.id) for one in people):
             return True
-        found = await self._store.sessions(limit=_SEARCHED, search=f":{WEB}:direct:{name}")
+        query = SessionQuery(search=f":{WEB}:direct:{name}", limit=_SEARCHED)
+        found = await self._store.sessions(query)
         chats = filter(None, (chat_of(one.key) for one in found))
         return any(one.channel == WEB and guest_of(one.chat) == name for one in chats)
 

@@ -155,7 +155,7 @@ def list_(ctx: typer.Context, wanted: Listed) -> None:
         raise typer.BadParameter("--active excludes --outcome: runs in progress have no outcome")
 
     async def ask(control: Control) -> list[StoredRun]:
-        key = None if wanted.session is None else (await control.session(wanted.session)).key
+        key = None if wanted.session is None else (await control.sessions.get(wanted.session)).key
         return await control.runs.list(wanted.query(key))
 
     def keys(found: list[StoredRun]) -> Iterator[str]:

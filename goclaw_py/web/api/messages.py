@@ -1,30 +1,12 @@
-"""Display names, and browsers in the API (SPEC OPS-2)."""
+"""Browsers in the API (SPEC OPS-2, SEC-6)."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 
 from goclaw_py.operations.control import Control
-from goclaw_py.records import (
-    SignIn,
-)
-from goclaw_py.web.api.wire import (
-    EndedAnswer,
-    NamesAnswer,
-    NamesBody,
-)
-
-
-def name_routes(control: Control) -> APIRouter:
-    """Return the route for display names, below ``/api``."""
-    api = APIRouter(tags=["people"])
-
-    @api.post("/names")
-    async def names(body: NamesBody) -> NamesAnswer:
-        """Get display names of sessions, by their keys, and of people (`channel/account/id`)."""
-        return NamesAnswer(await control.names(body.keys))
-
-    return api
+from goclaw_py.records import SignIn
+from goclaw_py.web.api.wire import EndedAnswer
 
 
 def sign_in_routes(control: Control) -> APIRouter:

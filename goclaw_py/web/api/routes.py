@@ -31,6 +31,7 @@ from goclaw_py.operations.heartbeats.routes import (
 from goclaw_py.operations.logs import Logs, NoLogs
 from goclaw_py.operations.people.routes import people_routes
 from goclaw_py.operations.runs.routes import run_routes
+from goclaw_py.operations.sessions.routes import session_routes
 from goclaw_py.operations.settings.routes import settings_routes
 from goclaw_py.operations.terminals import Terminals
 from goclaw_py.web.api.audit import audit_routes
@@ -39,9 +40,8 @@ from goclaw_py.web.api.gateway import gateway_routes
 from goclaw_py.web.api.health import alive_routes, health_routes
 from goclaw_py.web.api.jobs import job_routes, occurrence_routes, scheduler_routes
 from goclaw_py.web.api.logs import log_routes
-from goclaw_py.web.api.messages import name_routes, sign_in_routes
+from goclaw_py.web.api.messages import sign_in_routes
 from goclaw_py.web.api.openapi import describe
-from goclaw_py.web.api.sessions import session_routes
 from goclaw_py.web.api.streams import live_routes, terminal_routes
 from goclaw_py.web.api.tokens import token_routes
 from goclaw_py.web.api.wire import MAX_BODY_BYTES, ApiError, dump
@@ -98,17 +98,16 @@ def make_api(
     live = live_routes(control, app.state.closing)
     _include(app, live, "/api")
     # Before the sessions: behind a key with slashes in it nothing else would be found.
-    _include(app, message_routes(control), "/api", responses=None)
+    _include(app, message_routes(control), "", responses=None)
     _include(app, gateway_routes(control), "/api")
     _include(app, log_routes(app.state.logs, app.state.closing), "/api")
     _include(app, settings_routes(control), "")
     _include(app, audit_routes(control), "/api")
     _include(app, approval_routes(control), "")
     _include(app, people_routes(control), "")
-    _include(app, name_routes(control), "/api")
     _include(app, sign_in_routes(control), "/api/web")
     _include(app, token_routes(control), "/api/tokens")
-    _include(app, session_routes(control), "/api/sessions")
+    _include(app, session_routes(control), "")
     _include(app, run_routes(control), "")
     _include(app, outbox_routes(control), "")
     _include(app, inbox_routes(control), "")

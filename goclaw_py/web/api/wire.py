@@ -68,24 +68,6 @@ class ApiError:
     error: str
 
 
-class StopBody(Body):
-    """``everything``: ``/stopall`` instead of ``/stop``."""
-
-    everything: Flag = False
-
-
-class TitleBody(Body):
-    """``title``: the title of a conversation; "" removes it."""
-
-    title: ShortText
-
-
-class ForkBody(Body):
-    """``at``: the beginning of the id of the run at whose end the copy stops."""
-
-    at: Name | None = None
-
-
 class ResizeBody(Body):
     """The number of slots of a lane."""
 
@@ -101,31 +83,11 @@ class TokenBody(Body):
     expires_at: AwareDatetime | None = None
 
 
-class NamesBody(Body):
-    """The sessions and people to name."""
-
-    keys: Annotated[list[Key], Field(max_length=MAX_LIMIT)]
-
-
 @dataclass(frozen=True, slots=True)
 class EndedAnswer:
     """The number of browsers that were signed out."""
 
     ended: int
-
-
-@dataclass(frozen=True, slots=True)
-class NamesAnswer:
-    """Display names of the sessions and people that were asked about."""
-
-    names: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Renamed:
-    """The title of a conversation, as it is stored."""
-
-    title: str
 
 
 class FileBody(Body):

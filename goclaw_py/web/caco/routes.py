@@ -31,6 +31,7 @@ from goclaw_py.core.session_keys import job_of
 from goclaw_py.core.targets import TARGET_FORM, Maker, parse_target
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.jobs import KEEP, JobChange, JobDraft, JobService, Keep, Requester, RunNow
+from goclaw_py.operations.sessions.operations import Sessions
 from goclaw_py.records import JobQuery, Session
 from goclaw_py.schedule.jobs.models import (
     OPERATOR,
@@ -45,6 +46,7 @@ from goclaw_py.schedule.jobs.models import (
 from goclaw_py.schedule.jobs.policy import SessionKind
 from goclaw_py.schedule.jobs.view_texts import kind_and_text
 from goclaw_py.web.api.error_json import DISPATCH_FAILED
+from goclaw_py.web.api.serve import serve
 from goclaw_py.web.api.wire import MAX_LIMIT
 from goclaw_py.web.caco.texts import PROMPT_REQUIRED, not_found, said_of, words
 from goclaw_py.web.caco.wire import (
@@ -193,12 +195,12 @@ def _changing(api: APIRouter, control: Control) -> None:
 
 
 def message_routes(control: Control) -> APIRouter:
-    """Return ``POST /sessions/{key}/messages``."""
+    """Return ``POST /api/sessions/{key}/messages``."""
     faults: dict[int | str, dict[str, Any]] = {**_FAULTS, 500: {"model": CacoError}}
     del faults[503]
     api = APIRouter(route_class=_Route, responses=faults, tags=["schedule"])
 
-    @api.post("/sessions/{key:path}/messages", response_model=MessageAccepted)
+    @serve(api, Sessions.send_message, response_model=MessageAccepted)
     async def send(key: KeyPath, body: CacoMessageBody, *, queue: bool = False) -> Response:
         """Send a message to the agent as if it came from the session's chat.
 
@@ -211,7 +213,7 @@ def message_routes(control: Control) -> APIRouter:
             raise Wrong("prompt: give prompt or message, not both")
         text = _prompt(body.prompt if body.prompt is not None else body.message)
         try:
-            sent = await control.send_message(key, text, queue=queue)
+            sent = await control.sessions.send_message(key, text, queue=queue)
         except StoreUnavailable as error:
             return _fault(500, CacoError(error=str(error), code=DISPATCH_FAILED))
         return _answer(MessageAccepted(session_id=sent.session, run_id=sent.run))

@@ -79,7 +79,7 @@ def routes(service: PageServices) -> list[Route]:
         session = fields.get("session", "")
         if not session:
             raise HTTPException(422, "session: is required")
-        report = await service.control.stop(
+        report = await service.control.sessions.stop(
             SessionKey(session), everything=fields.get("everything") == "yes"
         )
         did = report.stopped or report.dropped or report.already_stopping
@@ -98,7 +98,7 @@ async def _matching(
     found = [run for run in runs if agent in ("", run.agent)]
     if not search:
         return found
-    names = await service.control.names(sorted({run.session for run in found}))
+    names = await service.control.sessions.names(sorted({run.session for run in found}))
 
     def words(run: RunView) -> str:
         prompt = "" if run.activity is None else run.activity.prompt

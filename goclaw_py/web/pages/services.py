@@ -329,7 +329,7 @@ class PageServices:
         """Return the facts of a live part, with the display names that it asks for."""
         facts = dict(await page.look(query))
         keys = cast("Iterable[str]", facts.pop("named", ()))
-        facts["names"] = await self.control.names(sorted(set(keys)))
+        facts["names"] = await self.control.sessions.names(sorted(set(keys)))
         return facts
 
     def render(self, template: str, facts: Facts) -> str:

@@ -24,6 +24,7 @@ from goclaw_py.operations.health import Health
 from goclaw_py.operations.heartbeats import page as heartbeats_page
 from goclaw_py.operations.people import page as people_page
 from goclaw_py.operations.runs import page as runs_page
+from goclaw_py.operations.sessions import page as sessions_page
 from goclaw_py.operations.settings import page as settings_page
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.api.routes import closing_of, logs_of
@@ -36,7 +37,6 @@ from goclaw_py.web.pages import (
     job_form,
     jobs,
     now,
-    sessions,
     usage,
 )
 from goclaw_py.web.pages import health as health_page
@@ -79,7 +79,7 @@ _YEAR_S: Final = 365 * 86_400
 _MODULES: Final = (
     now,
     runs_page,
-    sessions,
+    sessions_page,
     # Its paths are also such as those of a job look.
     job_form,
     jobs,

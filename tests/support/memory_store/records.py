@@ -15,16 +15,16 @@ from goclaw_py.core.run_events import NO_USAGE, Usage
 from goclaw_py.core.session_keys import announcement_id, first_run, job_of
 from goclaw_py.records import (
     ALL_RUNS,
-    ALL_SESSIONS,
     MOST_RUNS_COUNTED,
     NEWEST_RUNS,
+    NEWEST_SESSIONS,
     InterruptedSubagent,
     RunDensity,
     RunFilter,
     RunQuery,
     RunSpan,
     Session,
-    SessionFilter,
+    SessionQuery,
     SessionState,
     StoredEntry,
     StoredRun,
@@ -109,21 +109,15 @@ class MemoryRunRecords(MemoryPart):
         found = sorted(run_id for run_id in self._db.runs if run_id.startswith(prefix))
         return [_run(self._db.runs[run_id]) for run_id in found[:FOUND]]
 
-    async def sessions(
-        self,
-        *,
-        limit: int = 50,
-        search: str = "",
-        only: SessionFilter = ALL_SESSIONS,
-        before: Cursor | None = None,
-    ) -> list[Session]:
-        text, only = storable(search).lower(), storable(only)
+    async def sessions(self, query: SessionQuery = NEWEST_SESSIONS) -> list[Session]:
+        query = storable(query)
+        text = query.search.lower()
         found = (
             one
             for one in self._db.sessions.values()
-            if text in self._searched(one) and _matches(one, only)
+            if text in self._searched(one) and _matches(one, query)
         )
-        return newest(map(_session, found), limit, before)
+        return newest(map(_session, found), query.limit, query.before)
 
     def _searched(self, session: SessionRecord) -> str:
         """Return the text in which a session is searched."""
@@ -256,16 +250,16 @@ def _span(run: StoredRun) -> RunSpan:
     )
 
 
-def _matches(session: SessionRecord, only: SessionFilter) -> bool:
+def _matches(session: SessionRecord, query: SessionQuery) -> bool:
     channel = None if session.target is None else session.target.channel
-    match only.state:
+    match query.state:
         case SessionState.RUNNING:
             unfinished = bool(session.active)
         case SessionState.WAITING:
             unfinished = bool(session.pending)
         case _:
             unfinished = True
-    return unfinished and only.agent in (None, session.agent) and only.channel in (None, channel)
+    return unfinished and query.agent in (None, session.agent) and query.channel in (None, channel)
 
 
 def _session(record: SessionRecord) -> Session:

@@ -14,7 +14,6 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.cli import composition
-from goclaw_py.cli.system import gateway as gateway_command
 from goclaw_py.config import Settings
 from goclaw_py.core.actors import Actor, ActorKind, acting
 from goclaw_py.core.errors import StoreUnavailable
@@ -27,10 +26,10 @@ from goclaw_py.records import (
     MessageFilter,
     OutboxQuery,
     OutboxState,
-    SessionFilter,
+    SessionQuery,
     SessionState,
 )
-from goclaw_py.scheduler.views import LaneView, PeerView, StopReport
+from goclaw_py.scheduler.views import LaneView, PeerView
 from goclaw_py.store.migrate import SchemaStatus as Schema
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.cli.processes import GOCLAW
@@ -148,21 +147,6 @@ def test_status_shows_the_other_gateways_and_emptiness(
         assert words in got.out
 
 
-@pytest.mark.parametrize(("report", "words"), [
-    (StopReport((fakes.RUN_ID,), ()), "stopped 0190-aaaa\n"),
-    (StopReport((fakes.RUN_ID,), (fakes.RUN_ID,)), "stopped 0190-aaaa; dropped 1 waiting\n"),
-    (StopReport(already_stopping=True), "already stopping\n"),
-    (StopReport(), "nothing was running\n"),
-    (StopReport(unsent=1), "dropped 1 unsent part of an answer\n"),
-    (
-        StopReport((fakes.RUN_ID,), unsent=2),
-        "stopped 0190-aaaa; dropped 2 unsent parts of an answer\n",
-    ),
-])  # fmt: skip
-def test_stop_says_what_it_did(report: StopReport, words: str) -> None:
-    assert gateway_command.words(report) + "\n" == words
-
-
 def test_stop_takes_any_unique_part_of_a_session_key(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("stop", "console", "--all")
     assert got.out == "stopped 0190-aaaa; dropped 2 waiting\n"
@@ -202,7 +186,8 @@ def test_a_list_is_a_table_for_people(
 
 @pytest.mark.parametrize(("command", "call"), [
     ("sessions list --search ann --agent main --channel telegram --state running",
-     ("sessions", 51, "ann", SessionFilter(AgentName("main"), "telegram", SessionState.RUNNING))),
+     ("sessions", SessionQuery(agent=AgentName("main"), channel="telegram",
+                              state=SessionState.RUNNING, search="ann", limit=51))),
     ("outbox list --state dead --channel telegram --search 100%",
      ("outbox", OutboxQuery(
          OutboxState.DEAD, only=MessageFilter("telegram", text="100%"), limit=51,

@@ -12,7 +12,6 @@ import pytest
 
 from goclaw_py.cli.doctor.checks import DoctorReport
 from goclaw_py.cli.doctor.finding import Level
-from goclaw_py.operations.control import QueueView
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
@@ -59,11 +58,11 @@ def test_the_queue_of_a_group_says_when_it_was_heard_last_without_a_mention(
 def test_where_nothing_runs_or_waits_that_is_said(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def queue(key: str) -> QueueView:
-        queue = replace(fakes.QUEUE, running=(), waiting=(), policy=None)
-        return replace(queue, messages=(), unanswered=())
+    queue = replace(fakes.QUEUE, running=(), waiting=(), policy=None)
+    queue = replace(queue, live=True, messages=(), unanswered=())
 
-    monkeypatch.setattr(database, "queue", queue)
+    monkeypatch.setattr(database, "gateway", True)
+    monkeypatch.setattr(fakes, "QUEUE", queue)
     got = goclaw("queue", "console")
     assert (
         got.out

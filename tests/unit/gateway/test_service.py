@@ -13,10 +13,10 @@ from goclaw_py.core.errors import NoGateway, NotFound
 from goclaw_py.core.ids import MAIN_LANE, LaneName, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.gateway.queries import session_named
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.control import Control
+from goclaw_py.operations.sessions.lookup import session_named
 from goclaw_py.records import OutboxQuery, OutboxState, RunQuery
 from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.scheduler import views
@@ -80,30 +80,30 @@ async def test_stopping_from_outside_is_a_stop_in_the_chat(gateway: GatewayProce
     """SPEC QUEUE-8: counts and ids."""
     await say(gateway, "ann", "ann")
     first, second = (run.id for run in gateway.dispatcher.runs())
-    report = await gateway.control.stop(session_of(), everything=True)
+    report = await gateway.control.sessions.stop(session_of(), everything=True)
     assert report == views.StopReport(stopped=(first,), dropped=(second,))
-    again = await gateway.control.stop(session_of(), everything=False)
+    again = await gateway.control.sessions.stop(session_of(), everything=False)
     assert again == views.StopReport(already_stopping=True)
     await until(lambda: not gateway.dispatcher.runs())
-    assert await gateway.control.stop(session_of(), everything=False) == views.StopReport()
+    assert await gateway.control.sessions.stop(session_of(), everything=False) == views.StopReport()
 
 
 async def test_reset_stops_everything_and_begins_a_fresh_history(gateway: GatewayProcess) -> None:
     await gateway.say("one")
     await asyncio.sleep(1)
-    await gateway.control.reset(session_of())
+    await gateway.control.sessions.reset(session_of())
     await asyncio.sleep(1)
     assert await gateway.outcomes() == [Outcome.CANCELLED]
-    assert await gateway.control.history(session_of()) == []
+    assert await gateway.control.sessions.history(session_of()) == []
 
 
 async def test_without_a_gateway_reset_still_begins_a_fresh_history() -> None:
     async with a_process() as gateway:
         await gateway.ask("one")
         control = offline(gateway)
-        assert len(await control.history(session_of())) == 2
-        await control.reset(session_of())
-        assert await control.history(session_of()) == []
+        assert len(await control.sessions.history(session_of())) == 2
+        await control.sessions.reset(session_of())
+        assert await control.sessions.history(session_of()) == []
 
 
 async def test_without_a_gateway_there_is_nothing_to_see_or_stop(gateway: GatewayProcess) -> None:
@@ -112,7 +112,7 @@ async def test_without_a_gateway_there_is_nothing_to_see_or_stop(gateway: Gatewa
         with pytest.raises(NoGateway, match="goclaw run"):
             await question
     with pytest.raises(NoGateway, match="nothing runs in some:session"):
-        await control.stop(SessionKey("some:session"), everything=True)
+        await control.sessions.stop(SessionKey("some:session"), everything=True)
 
 
 async def test_the_status_is_what_the_application_sees(gateway: GatewayProcess) -> None:
@@ -135,19 +135,19 @@ async def test_a_session_is_found_by_its_key_or_by_a_unique_part_of_it() -> None
         await gateway.ask("hi", chat="anna")
         await gateway.ask("hi", chat="bob")
         control = offline(gateway)
-        assert (await control.session(session_of("ann"))).key == session_of("ann")
-        assert (await control.session("bob")).key == session_of("bob")
+        assert (await control.sessions.get(session_of("ann"))).key == session_of("ann")
+        assert (await control.sessions.get("bob")).key == session_of("bob")
         with pytest.raises(NotFound, match="there is no session 'carl'"):
-            await control.session("carl")
+            await control.sessions.get("carl")
         with pytest.raises(NotFound, match=r"session 'ann' is not unique: .*anna") as caught:
-            await control.session("ann")
+            await control.sessions.get("ann")
         assert "…" not in str(caught.value)
         with pytest.raises(NotFound, match="not unique"):
-            await control.session("telegram")
+            await control.sessions.get("telegram")
         for number in range(8):
             await gateway.ask("hi", chat=f"dan{number}")
         with pytest.raises(NotFound, match=r", …$"):
-            await control.session("telegram")
+            await control.sessions.get("telegram")
 
 
 async def test_the_name_of_an_agent_means_its_one_direct_chat() -> None:
@@ -157,7 +157,7 @@ async def test_the_name_of_an_agent_means_its_one_direct_chat() -> None:
         ann, bob, job = session_of("ann"), session_of("bob"), SessionKey("agent:main:cron:1")
         group = SessionKey("agent:main:telegram:group:-5")
         assert session_named([job, group, ann], "main") == ann
-        assert (await offline(gateway).session("main")).key == ann
+        assert (await offline(gateway).sessions.get("main")).key == ann
     with pytest.raises(NotFound) as refused:
         session_named([job, bob, ann], "main")
     assert str(refused.value) == f"session 'main' is not unique: {ann}, {bob}, {job}"
@@ -188,7 +188,7 @@ async def test_lists_go_to_the_database() -> None:
     async with a_process() as gateway:
         await gateway.ask("hi")
         control = offline(gateway)
-        assert [session.key for session in await control.sessions()] == [session_of()]
+        assert [session.key for session in await control.sessions.list()] == [session_of()]
         await asyncio.sleep(1)
         (row,) = await control.deliveries.outbox(OutboxQuery(state=OutboxState.SENT))
         assert await control.deliveries.outbox(OutboxQuery(state=OutboxState.DEAD)) == []
@@ -287,7 +287,7 @@ async def test_a_queue_shows_what_runs_what_waits_and_for_what(gateway: GatewayP
     await gateway.say("one", "two", "three")
     await gateway.say("elsewhere", chat="bob")
     await asyncio.sleep(5)
-    seen = await gateway.control.queue("ann")
+    seen = await gateway.control.sessions.queue("ann")
     assert (seen.session, seen.live, seen.policy) == (session_of(), True, QueuePolicy())
     assert [run.state for run in seen.running] == [views.RunState.RUNNING]
     assert [run.waits_for for run in seen.waiting] == [views.WaitsFor.SESSION] * 2
@@ -302,7 +302,7 @@ async def test_a_queue_shows_what_was_dropped_and_why() -> None:
     async with a_process(agent, Ways(QueuePolicy(capacity=1))) as gateway:
         await gateway.say("works", "too much", "waits")
         await asyncio.sleep(30)
-        seen = await gateway.control.queue(session_of())
+        seen = await gateway.control.sessions.queue(session_of())
         (row,) = seen.unanswered
         assert (row.message.text, row.outcome) == ("too much", Outcome.DROPPED)
         assert row.reason is Reason.QUEUE_DROPPED
@@ -313,18 +313,18 @@ async def test_a_queue_shows_what_was_dropped_and_why() -> None:
 async def test_without_a_gateway_a_queue_is_what_is_stored(gateway: GatewayProcess) -> None:
     await gateway.say("one", "two")
     await asyncio.sleep(5)
-    seen = await offline(gateway).queue("ann")
+    seen = await offline(gateway).sessions.queue("ann")
     assert (seen.live, seen.waiting, seen.policy) == (False, (), None)
     assert [run.state for run in seen.running] == [views.RunState.RUNNING]
     assert [row.message.text for row in seen.messages] == ["one", "two"]
     with pytest.raises(NotFound, match="there is no session 'carl'"):
-        await offline(gateway).queue("carl")
+        await offline(gateway).sessions.queue("carl")
 
 
 async def test_a_gateway_shows_a_run_of_another_process(gateway: GatewayProcess) -> None:
     """SPEC NODE-1: the database is shared."""
     await begin(gateway, "elsewhere", SessionKey("agent:main:api:x"))
-    seen = await gateway.control.queue("api:x")
+    seen = await gateway.control.sessions.queue("api:x")
     assert seen.live
     assert [run.id for run in seen.running] == ["elsewhere"]
 
@@ -332,9 +332,9 @@ async def test_a_gateway_shows_a_run_of_another_process(gateway: GatewayProcess)
 async def test_an_idle_queue_is_empty(gateway: GatewayProcess) -> None:
     await gateway.say("one")
     await asyncio.sleep(1)
-    await gateway.control.stop(session_of(), everything=True)
+    await gateway.control.sessions.stop(session_of(), everything=True)
     await asyncio.sleep(1)
-    seen = await gateway.control.queue(session_of())
+    seen = await gateway.control.sessions.queue(session_of())
     assert (seen.running, seen.waiting, seen.messages, seen.policy) == ((), (), (), None)
     assert [row.reason for row in seen.unanswered] == [Reason.STOPPED_ALL]
 
@@ -344,10 +344,10 @@ async def test_a_session_that_is_not_stored_is_found_too(gateway: GatewayProcess
     await say(gateway, "ann", "bob", "carl")
     del gateway.database.sessions[session_of("carl")]
     for part in ("carl", session_of("carl")):
-        seen = await gateway.control.queue(part)
+        seen = await gateway.control.sessions.queue(part)
         assert seen.session == session_of("carl")
         assert [run.waits_for for run in seen.waiting] == [views.WaitsFor.LANE]
     with pytest.raises(NotFound, match="not unique"):
-        await gateway.control.queue("telegram")
+        await gateway.control.sessions.queue("telegram")
     with pytest.raises(NotFound, match="there is no session 'dora'"):
-        await gateway.control.queue("dora")
+        await gateway.control.sessions.queue("dora")

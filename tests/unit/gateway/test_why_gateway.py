@@ -72,7 +72,7 @@ async def shutting_down() -> Explanation:
         ending = asyncio.create_task(gateway.shut_down(wait_s=60))
         await asyncio.sleep(5)
         found = await ask(gateway)
-        await gateway.control.stop(gateway.scripted.requests[0].session, everything=True)
+        await gateway.control.sessions.stop(gateway.scripted.requests[0].session, everything=True)
         await ending
         return found
 

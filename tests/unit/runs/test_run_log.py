@@ -105,7 +105,7 @@ async def test_runs_that_fail_or_are_stopped_have_both_lines_too(log: Log) -> No
 async def test_a_message_of_a_program_names_its_source(log: Log) -> None:
     async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("hello")
-        await gateway.control.send_message(session_of(), "hello", queue=True)
+        await gateway.control.sessions.send_message(session_of(), "hello", queue=True)
         await idle(gateway)
     assert [line.get("source") for line in told(log, "run_started")] == [None, "api"]
 

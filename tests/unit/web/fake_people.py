@@ -17,6 +17,7 @@ from goclaw_py.records import (
     PairingRequest,
     Person,
     Session,
+    SessionQuery,
     Standing,
     Store,
     WebLink,
@@ -82,9 +83,8 @@ class FakePeopleStore:
         self.called("invite", name, again)
         return True
 
-    async def sessions(self, *, limit: int, search: str) -> list[Session]:
+    async def sessions(self, _query: SessionQuery) -> list[Session]:
         """None is of a guest who was removed."""
-        del limit, search
         return []
 
     async def pairing_requests(self, *, now: datetime) -> list[PairingRequest]:

@@ -5,12 +5,12 @@ Names and texts are such as somebody would choose who wants to fool an operator.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 
-from goclaw_py.core.display_names import KnownNames, display_name
+from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import (
     Attachment,
@@ -138,6 +138,3 @@ class FakePost:
         self.calls.append(call)
         if self.failure is not None:
             raise self.failure
-
-    async def names(self, keys: Collection[str]) -> dict[str, str]:
-        return {key: display_name(key, self.named) for key in keys}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -13,6 +13,7 @@ import orjson
 
 from goclaw_py import records as store
 from goclaw_py.core.containers import Histogram, HistogramView
+from goclaw_py.core.display_names import display_name
 from goclaw_py.core.errors import (
     NoGateway,
     NotAChat,
@@ -29,10 +30,7 @@ from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.core.run_steps import ResponseStep
 from goclaw_py.operations.control import (
     NodesView,
-    QueueView,
     Resized,
-    SessionFork,
-    Submitted,
 )
 from goclaw_py.operations.explanation import (
     Cure,
@@ -44,6 +42,12 @@ from goclaw_py.operations.explanation import (
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.runs.operations import Runs
+from goclaw_py.operations.sessions.operations import (
+    QueueView,
+    SessionFork,
+    Sessions,
+    Submitted,
+)
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.events import live
 from goclaw_py.scheduler import views
@@ -247,6 +251,79 @@ class _Clock:
         return NOW
 
 
+class FakeSessions:
+    """Implements ``Sessions`` for a control: canned answers, as of a gateway."""
+
+    def __init__(self, control: FakeControl) -> None:
+        self._control = control
+
+    async def queue(self, key: str) -> QueueView:
+        self._control._called("queue", key)
+        if key not in SESSION:
+            raise NotFound(f"no session, or several, with {key!r}")
+        if not self._control.gateway:
+            return replace(QUEUE, live=False, waiting=(), policy=None)
+        return QUEUE
+
+    async def stop(self, session: SessionKey, *, everything: bool) -> views.StopReport:
+        self._control._here("stop", session, everything)
+        if everything:
+            return views.StopReport((RUN_ID,), (RunId("d1"), RunId("d2")))
+        return views.StopReport(already_stopping=True)
+
+    async def get(self, key: str) -> store.Session:
+        self._control._called("session", key)
+        found = [one for one in (FULL, BARE) if key in one.key]
+        if len(found) != 1:
+            raise NotFound(f"no session, or several, with {key!r}")
+        return found[0]
+
+    async def history(self, key: SessionKey, *, limit: int = 200) -> list[store.StoredEntry]:
+        self._control._called("history", key, limit)
+        return HISTORY[-limit:]
+
+    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
+        self._control._here("send_message", key, text, queue)
+        if key == BARE.key:
+            raise NotAChat("it belongs to no chat")
+        if key != SESSION:
+            raise NotFound(f"there is no session {key!r}")
+        if not queue:
+            raise SessionBusy
+        return Submitted(SESSION, RUN_ID)
+
+    async def reset(self, key: SessionKey) -> None:
+        self._control._called("reset", key)
+
+    async def rename(self, key: SessionKey, title: str) -> str:
+        await self.get(key)
+        self._control._called("rename", key, title)
+        if len(title) > 80:
+            raise ValueError(f"a title has at most 80 characters, not {len(title)}")
+        return title
+
+    async def delete(self, key: SessionKey) -> None:
+        await self.get(key)
+        self._control._called("delete", key)
+        if key == BARE.key:
+            raise NotAChat("it belongs to no chat")
+
+    async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
+        await self.get(key)
+        self._control._called("fork", key, at)
+        if at == "0190-zzzz":
+            raise NotRewindable("run 0190-zzzz added nothing")
+        return SessionFork(FORK, key, 2, None if at else "fork-1")
+
+    async def names(self, keys: Collection[str]) -> dict[str, str]:
+        return {key: display_name(key, self._control.named) for key in keys}
+
+    async def list(self, query: store.SessionQuery = store.NEWEST_SESSIONS) -> list[store.Session]:
+        self._control._called("sessions", query)
+        found = [one for one in (FULL, BARE) if query.search in one.key]
+        return behind(found, query.before)[: query.limit]
+
+
 class FakeControl(FakeGuests):
     """Implements ``Control``. Set ``failure`` to make every method raise it."""
 
@@ -302,48 +379,15 @@ class FakeControl(FakeGuests):
     async def drain(self, node: str) -> store.Node:
         return self.cluster.drain(node)
 
-    async def queue(self, key: str) -> QueueView:
-        self._called("queue", key)
-        if key not in SESSION:
-            raise NotFound(f"no session, or several, with {key!r}")
-        if not self.gateway:
-            return replace(QUEUE, live=False, waiting=(), policy=None)
-        return QUEUE
-
     async def why(self, about: str | None = None) -> Explanation:
         self._called("why", about)
         if about == "nobody":
             raise NotFound("nothing is called 'nobody'")
         return WHY
 
-    async def stop(self, session: SessionKey, *, everything: bool) -> views.StopReport:
-        self._here("stop", session, everything)
-        if everything:
-            return views.StopReport((RUN_ID,), (RunId("d1"), RunId("d2")))
-        return views.StopReport(already_stopping=True)
-
-    async def sessions(
-        self,
-        *,
-        limit: int = 50,
-        search: str = "",
-        only: store.SessionFilter = store.ALL_SESSIONS,
-        before: Cursor | None = None,
-    ) -> list[store.Session]:
-        self._called("sessions", limit, *([search] if search else []), *chosen(only))
-        found = [one for one in (FULL, BARE) if search in one.key]
-        return behind(found, before)[:limit]
-
-    async def session(self, key: str) -> store.Session:
-        self._called("session", key)
-        found = [one for one in (FULL, BARE) if key in one.key]
-        if len(found) != 1:
-            raise NotFound(f"no session, or several, with {key!r}")
-        return found[0]
-
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[store.StoredEntry]:
-        self._called("history", key, limit)
-        return HISTORY[-limit:]
+    @property
+    def sessions(self) -> Sessions:
+        return cast("Sessions", FakeSessions(self))
 
     @property
     def jobs(self) -> JobService:
@@ -352,39 +396,6 @@ class FakeControl(FakeGuests):
     @property
     def heartbeats(self) -> HeartbeatService:
         return self.hearts
-
-    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
-        self._here("send_message", key, text, queue)
-        if key == BARE.key:
-            raise NotAChat("it belongs to no chat")
-        if key != SESSION:
-            raise NotFound(f"there is no session {key!r}")
-        if not queue:
-            raise SessionBusy
-        return Submitted(SESSION, RUN_ID)
-
-    async def reset(self, key: SessionKey) -> None:
-        self._called("reset", key)
-
-    async def rename(self, key: SessionKey, title: str) -> str:
-        await self.session(key)
-        self._called("rename", key, title)
-        if len(title) > 80:
-            raise ValueError(f"a title has at most 80 characters, not {len(title)}")
-        return title
-
-    async def delete(self, key: SessionKey) -> None:
-        await self.session(key)
-        self._called("delete", key)
-        if key == BARE.key:
-            raise NotAChat("it belongs to no chat")
-
-    async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
-        await self.session(key)
-        self._called("fork", key, at)
-        if at == "0190-zzzz":
-            raise NotRewindable("run 0190-zzzz added nothing")
-        return SessionFork(FORK, key, 2, None if at else "fork-1")
 
     async def follow(
         self, session: str | None = None, *, after: str | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,16 +12,14 @@ from goclaw_py.core.errors import (
     GoclawError,
     NodeSilent,
     NoGateway,
-    NotAChat,
     NotFound,
-    NotRewindable,
     StoreUnavailable,
 )
-from goclaw_py.core.ids import LaneName, SessionKey
-from goclaw_py.operations.control import NodesView, SessionFork
-from goclaw_py.scheduler.views import StopReport
+from goclaw_py.core.ids import LaneName
+from goclaw_py.operations.control import NodesView
+from goclaw_py.records import SessionQuery
 from goclaw_py.web.api import wire
-from goclaw_py.web.api.error_json import NotAccepted, Refused
+from goclaw_py.web.api.error_json import Refused
 from tests.unit.web import fake_nodes, fakes
 from tests.unit.web.harness import Api, Gateway, app_client, connected
 
@@ -36,53 +33,15 @@ async def test_everything_that_can_be_asked_comes_back_as_it_was(
 ) -> None:
     assert await remote.status() == fakes.STATUS
     assert await remote.lanes() == fakes.LANES
-    assert await remote.queue("console") == fakes.QUEUE
-    assert await remote.sessions(limit=7) == [fakes.FULL, fakes.BARE]
     nodes = (fake_nodes.HERE, fake_nodes.DRAINING, fake_nodes.DEAD)
     assert await remote.nodes() == NodesView(fake_nodes.AT, fake_nodes.HERE.id, nodes)
-    # One more than was asked for tells whether there is another page.
-    assert ("sessions", 8) in made.control.calls
 
 
 async def test_everything_that_can_be_done_is_done(made: Gateway, remote: RemoteControl) -> None:
-    stopped = await remote.stop(fakes.SESSION, everything=True)
-    again = await remote.stop(fakes.SESSION, everything=False)
-    await remote.reset(fakes.SESSION)
-    assert await remote.rename(fakes.SESSION, "Plans") == "Plans"
-    with pytest.raises(NotAccepted, match="a title has at most 80 characters, not 81"):
-        await remote.rename(fakes.SESSION, "x" * 81)
-    await remote.delete(fakes.SESSION)
-    with pytest.raises(NotAChat):
-        await remote.delete(fakes.BARE_KEY)
-    fork = await remote.fork(fakes.SESSION)
-    with pytest.raises(NotRewindable, match="run 0190-zzzz added nothing"):
-        await remote.fork(fakes.SESSION, at="0190-zzzz")
     resized = await remote.resize_lane(LaneName("main"), 4)
     assert await remote.drain("drains") == fake_nodes.DRAINING
-    assert (stopped.stopped, len(stopped.dropped)) == ((fakes.RUN_ID,), 2)
-    assert again == StopReport(already_stopping=True)
-    assert fork == SessionFork(fakes.FORK, fakes.SESSION, 2, "fork-1")
     assert (resized.before, resized.lane.concurrency) == (1, 4)
-    for call in (
-        *(("reset", fakes.SESSION), ("resize_lane", "main", 4)),
-        *(("rename", fakes.SESSION, "Plans"), ("delete", fakes.SESSION)),
-        *(("fork", fakes.SESSION, None), ("fork", fakes.SESSION, "0190-zzzz")),
-    ):
-        assert call in made.control.calls
-
-
-@pytest.mark.parametrize("key", [fakes.SESSION, fakes.BARE.key, "agent:main:x/history/y"])
-async def test_a_session_key_of_any_characters_arrives_whole(
-    made: Gateway, remote: RemoteControl, key: str
-) -> None:
-    """SPEC IO-7: keys hold colons; those of the API hold what their caller likes."""
-    assert await remote.history(SessionKey(key), limit=9) == fakes.HISTORY
-    assert made.control.calls == [("history", key, 9)]
-    with suppress(NotFound):
-        await remote.queue(key)
-    assert made.control.calls[-1] == ("queue", key)
-    if "history" not in key:
-        assert (await remote.session(key)).key == key
+    assert ("resize_lane", "main", 4) in made.control.calls
 
 
 @pytest.mark.parametrize(("failure", "kind"), [
@@ -96,12 +55,12 @@ async def test_an_error_is_raised_again_on_the_other_side(
 ) -> None:
     made.control.failure = failure
     with pytest.raises(kind, match=str(failure)):
-        await remote.sessions()
+        await remote.sessions.list()
 
 
 async def test_a_bad_request_is_refused_in_words(remote: RemoteControl) -> None:
     with pytest.raises(Refused, match="limit: "):
-        await remote.sessions(limit=0)
+        await remote.sessions.list(SessionQuery(limit=0))
     with pytest.raises(NotFound, match="no message 99 in the inbox"):
         await remote.deliveries.dead_letter(99)
 

@@ -12,8 +12,8 @@ from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
 from goclaw_py.core.ids import JobId, SessionKey
 from goclaw_py.core.session_keys import job_session
-from goclaw_py.operations.control import Submitted
 from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.operations.sessions.operations import Submitted
 from goclaw_py.records import Session
 from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.schedule.jobs.schedule import Every
@@ -63,20 +63,20 @@ async def test_the_errors_of_a_message_are_raised_again_on_the_other_side(
     made: Gateway, remote: RemoteControl
 ) -> None:
     submitted = Submitted(fakes.SESSION, fakes.RUN_ID)
-    assert await remote.send_message(fakes.SESSION, "x", queue=True) == submitted
+    assert await remote.sessions.send_message(fakes.SESSION, "x", queue=True) == submitted
     with pytest.raises(SessionBusy, match="Session is busy"):
-        await remote.send_message(fakes.SESSION, "x", queue=False)
+        await remote.sessions.send_message(fakes.SESSION, "x", queue=False)
     with pytest.raises(NotAChat):
-        await remote.send_message(fakes.BARE.key, "x", queue=False)
+        await remote.sessions.send_message(fakes.BARE.key, "x", queue=False)
     with pytest.raises(NotFound):
-        await remote.send_message("nobody", "x", queue=True)
+        await remote.sessions.send_message("nobody", "x", queue=True)
     made.control.failure = StoreUnavailable("away")
     with pytest.raises(StoreUnavailable, match="away"):
-        await remote.send_message(fakes.SESSION, "x", queue=True)
+        await remote.sessions.send_message(fakes.SESSION, "x", queue=True)
     made.control.failure = None
     made.control.gateway = False
     with pytest.raises(NoGateway):
-        await remote.send_message(fakes.SESSION, "x", queue=True)
+        await remote.sessions.send_message(fakes.SESSION, "x", queue=True)
 
 
 async def test_sessions_of_jobs_show_next_run(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,10 +85,10 @@ async def test_sessions_of_jobs_show_next_run(api: Api, monkeypatch: pytest.Monk
     gone = job_session(job.spec.agent, JobId("019c0000-0000-7000-8000-000000000000"))
     keys = (job_session(job.spec.agent, job.id), gone, fakes.SESSION, SessionKey("cron:standup"))
 
-    async def sessions(**_asked: object) -> list[Session]:
+    async def listed(*_asked: object) -> list[Session]:
         return [replace(fakes.BARE, key=key) for key in keys]
 
-    monkeypatch.setattr(api.control, "sessions", sessions)
+    monkeypatch.setattr(fakes.FakeSessions, "list", listed)
     _, answer = await api("GET", "/sessions")
     shown = [(one["scheduleSlug"], one["scheduleNextRun"]) for one in answer]
     assert shown == [("standup", "2026-01-02T14:00:00.000Z"), *[(None, None)] * 3]

@@ -11,7 +11,7 @@ import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.pagination import Cursor
-from goclaw_py.records import RunQuery
+from goclaw_py.records import RunQuery, SessionQuery
 from tests.unit.web import fake_people, fake_post, fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import Api, Gateway
@@ -94,7 +94,7 @@ async def test_the_client_of_the_socket_reads_on_too(
     made: Gateway, remote: RemoteControl, control: FakeControl
 ) -> None:
     assert await remote.runs.list(RunQuery(before=fakes.ACTIVE.cursor)) == [fakes.ENDED]
-    assert await remote.sessions(before=fakes.FULL.cursor) == [fakes.BARE]
+    assert await remote.sessions.list(SessionQuery(before=fakes.FULL.cursor)) == [fakes.BARE]
     since, until = fakes.NOW, fakes.NOW + timedelta(hours=1)
     spans = await remote.runs.between(since, until)
     assert spans == [fakes.SPAN, fakes.ACTIVE_SPAN]

@@ -278,7 +278,7 @@ async def test_a_foreign_server_is_not_understood(tmp_path: Path) -> None:
         server = await asyncio.start_unix_server(serve, name)
         async with server, RemoteControl(path) as remote:
             with pytest.raises(wire.Unreadable, match="same release"):
-                await remote.sessions()
+                await remote.sessions.list()
             with pytest.raises(Refused, match="answered 500"):
                 await remote.people.list()
 

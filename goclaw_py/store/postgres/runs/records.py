@@ -13,16 +13,16 @@ from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import Usage
 from goclaw_py.records import (
     ALL_RUNS,
-    ALL_SESSIONS,
     MOST_RUNS_COUNTED,
     NEWEST_RUNS,
+    NEWEST_SESSIONS,
     InterruptedSubagent,
     RunDensity,
     RunFilter,
     RunQuery,
     RunSpan,
     Session,
-    SessionFilter,
+    SessionQuery,
     StoredEntry,
     StoredRun,
     SubagentTask,
@@ -88,20 +88,13 @@ class PostgresRunRecords(PostgresPart):
         counted = {row["outcome"]: row["runs"] for row in found if row["runs"]}
         return {None if one is None else Outcome(one): runs for one, runs in counted.items()}
 
-    async def sessions(
-        self,
-        *,
-        limit: int = 50,
-        search: str = "",
-        only: SessionFilter = ALL_SESSIONS,
-        before: Cursor | None = None,
-    ) -> list[Session]:
-        text = storable(search).lower()
-        if text or only != ALL_SESSIONS:
-            conditions = (text, only.agent, only.channel, only.state)
-            found = await self._pool.fetch(_SQL["search"], limit, *place(before), *conditions)
+    async def sessions(self, query: SessionQuery = NEWEST_SESSIONS) -> list[Session]:
+        text, of = storable(query.search).lower(), (query.agent, query.channel, query.state)
+        page = query.limit, *place(query.before)
+        if text or any(one is not None for one in of):
+            found = await self._pool.fetch(_SQL["search"], *page, text, *of)
         else:
-            found = await self._pool.fetch(_SQL["sessions"], limit, *place(before))
+            found = await self._pool.fetch(_SQL["sessions"], *page)
         return [rows.session(row) for row in found]
 
     async def session(self, key: SessionKey) -> Session | None:

@@ -30,7 +30,7 @@ from goclaw_py.core.web_links import (
 )
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.terminals import Uploads
-from goclaw_py.records import Session
+from goclaw_py.records import Session, SessionQuery
 from goclaw_py.web.pages.rendering import Read
 
 LISTED: Final = 100
@@ -113,7 +113,7 @@ class Conversations:
         ``agent`` is the choice for a new one. Raises ``NotFound`` for an agent that is not there.
         """
         chat = self.chat(name)
-        found = await self.control.sessions(limit=_MOST, search=_part(chat))
+        found = await self.control.sessions.list(SessionQuery(search=_part(chat), limit=_MOST))
         session = next((one for one in found if chat_of(one.key) == chat), None)
         if session is not None:
             return (await self._titled([session]))[0]
@@ -130,7 +130,9 @@ class Conversations:
 
     async def all(self) -> list[StoredConversation]:
         """Return the conversations, the most recently active one first."""
-        found = await self.control.sessions(limit=LISTED, search=f":{_CHANNEL}:direct:")
+        found = await self.control.sessions.list(
+            SessionQuery(search=f":{_CHANNEL}:direct:", limit=LISTED)
+        )
         return await self._titled(self._newest(found))
 
     async def new_name(self, now: datetime) -> str:
@@ -158,7 +160,7 @@ class Conversations:
         return list(newest.values())
 
     async def _titled(self, sessions: list[Session]) -> list[StoredConversation]:
-        names = await self.control.names([session.key for session in sessions])
+        names = await self.control.sessions.names([session.key for session in sessions])
         return [
             StoredConversation(
                 name := self.name_of(session.key),
@@ -190,7 +192,7 @@ class GuestConversations(Conversations):
     async def all(self) -> list[StoredConversation]:
         # The search finds other people whose names begin like this one, too.
         chat = Target(*WEB_PLACE, self.guest)
-        found = await self.control.sessions(limit=_MOST, search=_part(chat))
+        found = await self.control.sessions.list(SessionQuery(search=_part(chat), limit=_MOST))
         return await self._titled(self._newest(found))
 
     def name_of(self, session: SessionKey) -> str:

@@ -9,7 +9,7 @@ from goclaw_py.chat.outbound import texts
 from goclaw_py.core.messages import Attachment
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.text import first_words
-from goclaw_py.operations.control import QueueView
+from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import StoredEntry, StoredRun, Unanswered
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 

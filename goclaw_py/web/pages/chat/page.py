@@ -20,7 +20,7 @@ from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Attachment
 from goclaw_py.core.session_keys import MAX_TITLE_CHARS
 from goclaw_py.operations.approvals.page import LABELS
-from goclaw_py.operations.control import QueueView
+from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import ApprovalQuery, RunQuery, StoredEntry, Unanswered
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation
@@ -71,7 +71,7 @@ class _ChatPages:
             self._conversations.name(query), query.get("agent", "")
         )
         key = here.session.key if here.session else None
-        queue = await self._control.queue(key) if key else None
+        queue = await self._control.sessions.queue(key) if key else None
         return {
             "here": here,
             "chats": await self._conversations.all(),
@@ -111,9 +111,9 @@ class _ChatPages:
         if session is None:
             return []
         history, runs, queue = await asyncio.gather(
-            self._control.history(session.key, limit=SHOWN),
+            self._control.sessions.history(session.key, limit=SHOWN),
             self._control.runs.list(RunQuery(limit=SHOWN, session=session.key)),
-            self._control.queue(session.key),
+            self._control.sessions.queue(session.key),
         )
         if self._conversations.guest:
             # The text of an error may name files and addresses of this machine.
@@ -130,7 +130,7 @@ class _ChatPages:
 
     async def export(self, request: Request) -> Response:
         here = await self._stored(request.query_params)
-        history = await self._control.history(here.session.key, limit=EXPORTED)
+        history = await self._control.sessions.history(here.session.key, limit=EXPORTED)
         return Response(
             _markdown(here, history),
             media_type="text/markdown",
@@ -145,7 +145,7 @@ class _ChatPages:
         fields = await form(request)
         here = await self._stored(fields)
         try:
-            await self._control.rename(here.session.key, fields.get("title", ""))
+            await self._control.sessions.rename(here.session.key, fields.get("title", ""))
         except ValueError as error:
             raise HTTPException(422, str(error)) from error
         return back_to("/chat", "saved", name=here.name)
@@ -157,7 +157,7 @@ class _ChatPages:
 
     async def delete(self, request: Request) -> Response:
         here = await self._stored(await form(request))
-        await self._control.delete(here.session.key)
+        await self._control.sessions.delete(here.session.key)
         return back_to("/chat", "deleted")
 
     async def decide(self, request: Request) -> Response:

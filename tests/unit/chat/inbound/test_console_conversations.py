@@ -14,7 +14,7 @@ from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, OutFile, Sender
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.session_keys import DirectPolicy
-from goclaw_py.gateway.store_control import StoreControl
+from goclaw_py.operations.sessions.operations import Sessions
 from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import AgentResult
 from goclaw_py.scheduler.models import QueuePolicy
@@ -47,7 +47,7 @@ async def ask(gateway: GatewayProcess, *said: InboundMessage) -> None:
 
 
 async def title(gateway: GatewayProcess, key: SessionKey = KEY) -> str:
-    return (await gateway.control.names([key]))[key]
+    return (await gateway.control.sessions.names([key]))[key]
 
 
 async def test_only_on_a_trusted_channel_a_message_chooses_its_agent(
@@ -104,15 +104,15 @@ async def test_a_file_without_words_gives_the_title(gateway: GatewayProcess) -> 
 async def test_a_title_is_given_changed_and_removed(gateway: GatewayProcess) -> None:
     control = gateway.control
     await ask(gateway, said("hello"))
-    assert await control.rename(KEY, " My\n\u202eplans\0 ") == "My plans"
+    assert await control.sessions.rename(KEY, " My\n\u202eplans\0 ") == "My plans"
     await ask(gateway, said("more"))
     assert await title(gateway) == "My plans"
     with pytest.raises(ValueError, match="at most 80 characters, not 4096"):
-        await control.rename(KEY, "x" * 4096)
-    assert await control.rename(KEY, "") == ""
+        await control.sessions.rename(KEY, "x" * 4096)
+    assert await control.sessions.rename(KEY, "") == ""
     assert await title(gateway) == "console browser"
     with pytest.raises(NotFound):
-        await control.rename(SessionKey("agent:main:console:direct:none"), "x")
+        await control.sessions.rename(SessionKey("agent:main:console:direct:none"), "x")
 
 
 async def test_a_conversation_is_stopped_and_deleted_and_may_begin_again(
@@ -121,14 +121,17 @@ async def test_a_conversation_is_stopped_and_deleted_and_may_begin_again(
     gateway.scripted.script = (Block(),)
     await gateway.gateway.accept([said("first"), said("second")])
     await gateway.scripted.until_started(1)
-    await gateway.control.delete(KEY)
+    await gateway.control.sessions.delete(KEY)
     assert await gateway.outcomes() == [Outcome.CANCELLED]
     assert gateway.pending == []
     with pytest.raises(NotFound):
-        await gateway.control.session(KEY)
+        await gateway.control.sessions.get(KEY)
     assert await title(gateway) == "console browser"
     await ask(gateway, said("again"))
-    assert [one.entry.text for one in await gateway.control.history(KEY)] == ["again", "re: again"]
+    assert [one.entry.text for one in await gateway.control.sessions.history(KEY)] == [
+        "again",
+        "re: again",
+    ]
     assert await title(gateway) == "again"
 
 
@@ -136,14 +139,14 @@ async def test_what_does_not_end_is_not_deleted(gateway: GatewayProcess) -> None
     gateway.scripted.script = (Block(),)
     await gateway.gateway.accept([said("first")])
     await gateway.scripted.until_started(1)
-    offline = StoreControl(gateway.store, gateway.clock)
+    offline = Sessions(gateway.store, gateway.clock)
     with pytest.raises(SessionBusy, match="so it was not deleted"):
         await offline.delete(KEY)
-    await gateway.control.stop(KEY, everything=True)
+    await gateway.control.sessions.stop(KEY, everything=True)
     await until(lambda: gateway.pending == [])
     await asyncio.sleep(1)
     await offline.delete(KEY)
-    assert await gateway.control.sessions() == []
+    assert await gateway.control.sessions.list() == []
 
 
 async def test_a_conversation_of_the_web_chat_is_deleted_and_keeps_the_name_of_its_person() -> None:
@@ -152,9 +155,9 @@ async def test_a_conversation_of_the_web_chat_is_deleted_and_keeps_the_name_of_i
     async with a_process(channels=(RecordingChannel(name="web"),)) as gateway:
         await ask(gateway, message("hello", channel="web"))
         with pytest.raises(NotAChat, match="is no conversation of the console"):
-            await gateway.control.rename(key, "Bob")
-        await gateway.control.delete(key)
-        assert await gateway.control.sessions() == []
+            await gateway.control.sessions.rename(key, "Bob")
+        await gateway.control.sessions.delete(key)
+        assert await gateway.control.sessions.list() == []
         assert await title(gateway, key) == "Ann"
 
 
@@ -162,12 +165,12 @@ async def test_only_conversations_of_console_and_web_chat_are_renamed_or_deleted
     async with a_process() as gateway:
         await gateway.ask("hello")
         for change in (
-            gateway.control.rename(session_of(), "x"),
-            gateway.control.delete(session_of()),
+            gateway.control.sessions.rename(session_of(), "x"),
+            gateway.control.sessions.delete(session_of()),
         ):
             with pytest.raises(NotAChat, match="is no conversation of the console"):
                 await change
-        assert len(await gateway.control.history(session_of())) == 2
+        assert len(await gateway.control.sessions.history(session_of())) == 2
 
 
 async def test_the_history_keeps_the_files_of_both_sides(tmp_path: Path) -> None:
@@ -177,7 +180,7 @@ async def test_the_history_keeps_the_files_of_both_sides(tmp_path: Path) -> None
         (gateway.workspace / "a.txt").write_text("a")
         gateway.scripted.script = (Return(AgentResult("here", files=(sent,))),)
         await ask(gateway, said("look", attachments=(Attachment(FileKind.PHOTO, "x", "sea.png"),)))
-        asked, answered = await gateway.control.history(KEY)
+        asked, answered = await gateway.control.sessions.history(KEY)
         (got,) = asked.entry.files
         assert (got.kind, got.name) == (FileKind.PHOTO, "sea.png")
         assert Path(got.path).read_bytes() == b"data"

@@ -24,7 +24,7 @@ def said(name: str, username: str | None = None) -> InboundMessage:
 
 
 async def names(gateway: GatewayProcess, *keys: str) -> list[str]:
-    found = await gateway.control.names(keys)
+    found = await gateway.control.sessions.names(keys)
     return [found[key] for key in keys]
 
 
@@ -72,11 +72,13 @@ async def test_a_session_is_found_by_the_name_of_its_chat() -> None:
             await gateway.gateway.accept([told])
         await asyncio.sleep(60)
         for part, chat in (("annabel", "8"), ("anna", "anna"), ("ZOE", "anna")):
-            assert (await gateway.control.session(part)).key == f"agent:main:telegram:direct:{chat}"
-            assert (await gateway.control.queue(part)).session.endswith(f":{chat}")
+            assert (
+                await gateway.control.sessions.get(part)
+            ).key == f"agent:main:telegram:direct:{chat}"
+            assert (await gateway.control.sessions.queue(part)).session.endswith(f":{chat}")
         for part, problem in (("Ann", "'Ann' is not unique: agent:main:"), ("Bo", "is no session")):
             with pytest.raises(NotFound, match=problem):
-                await gateway.control.session(part)
+                await gateway.control.sessions.get(part)
 
 
 async def test_without_the_database_ids_are_shown() -> None:
@@ -86,7 +88,7 @@ async def test_without_the_database_ids_are_shown() -> None:
         gateway.store.broken = {"names"}
         assert await names(gateway, GROUP, ANN) == ["telegram -9", "telegram 7"]
         gateway.store.calls.clear()
-        assert await gateway.control.names([]) == {}
+        assert await gateway.control.sessions.names([]) == {}
         assert "names" not in gateway.store.calls
 
 

@@ -253,7 +253,7 @@ async def test_a_fresh_conversation_is_fast_again(by: str) -> None:
             await say(gateway, "/new")
             await gateway.channel.until_sent(2)
         else:
-            await gateway.control.reset(GROUP)
+            await gateway.control.sessions.reset(GROUP)
         assert await works_at_once(gateway) == 3
 
 

@@ -105,12 +105,14 @@ async def test_a_stop_takes_jobs_of_another_node_whose_results_come_here(command
 
 async def test_an_operator_stops_a_session_of_another_node() -> None:
     async with two(Ignore(5)) as both:
-        assert await both.second.control.stop(session_of(), everything=True) == StopReport()
+        assert (
+            await both.second.control.sessions.stop(session_of(), everything=True) == StopReport()
+        )
         await both.works_on("stubborn")
         (run,) = both.first.scripted.active
-        report = await both.second.control.stop(session_of(), everything=False)
+        report = await both.second.control.sessions.stop(session_of(), everything=False)
         assert report == StopReport(stopped=(run,))
-        again = await both.second.control.stop(session_of(), everything=False)
+        again = await both.second.control.sessions.stop(session_of(), everything=False)
         assert again == StopReport(already_stopping=True)
 
 
@@ -118,7 +120,7 @@ async def test_an_operator_begins_a_session_of_another_node_anew() -> None:
     async with two(Say("one"), Block()) as both:
         await both.first.ask("one")
         await both.works_on("long")
-        await both.second.control.reset(session_of())
+        await both.second.control.sessions.reset(session_of())
         assert len(both.first.scripted.cancelled) == 1
         assert await both.second.history() == []
 
@@ -132,7 +134,7 @@ async def test_a_node_that_does_not_answer_is_named() -> None:
         loop = asyncio.get_running_loop()
         asked_at = loop.time()
         with pytest.raises(NodeSilent, match=both.first.node()):
-            await both.second.control.stop(session_of(), everything=False)
+            await both.second.control.sessions.stop(session_of(), everything=False)
         assert ANSWER_S <= loop.time() - asked_at <= ANSWER_S + RENEW_S, "it still renews its lease"
         # Whoever asked has given up: what comes so late is not done.
         await asyncio.sleep(120)
@@ -150,7 +152,7 @@ async def test_a_stop_meets_what_a_node_has_left_that_has_just_died(
         await both.first.say("waits", apart_s=2)
         both.first.kill()
         await asyncio.sleep(dead_s)
-        report = await both.second.control.stop(session_of(), everything=everything)
+        report = await both.second.control.sessions.stop(session_of(), everything=everything)
         assert (len(report.stopped), len(report.dropped)) == (1, int(everything))
         await asyncio.sleep(60)
         assert both.second.scripted.prompts == ["long", *([] if everything else ["waits"])]
@@ -162,7 +164,7 @@ async def test_an_operator_begins_a_session_anew_whose_node_has_just_died() -> N
         await both.works_on("long")
         both.first.kill()
         await asyncio.sleep(10.5)
-        await both.second.control.reset(session_of())
+        await both.second.control.sessions.reset(session_of())
         await asyncio.sleep(60)
         assert not both.second.scripted.active
         assert both.second.pending == []
@@ -175,7 +177,7 @@ async def test_a_dead_node_of_which_nobody_takes_over_is_named() -> None:
         both.first.kill()
         await asyncio.sleep(12)
         with pytest.raises(NodeSilent, match="has died, and no node has taken"):
-            await both.second.control.stop(session_of(), everything=False)
+            await both.second.control.sessions.stop(session_of(), everything=False)
 
 
 @asynccontextmanager

@@ -98,7 +98,7 @@ async def _stop_redelivered(process: GatewayProcess) -> None:
 
 
 async def _stop_as_operator(process: GatewayProcess) -> None:
-    await process.control.stop(session_of(), everything=False)
+    await process.control.sessions.stop(session_of(), everything=False)
 
 
 async def _begin_anew(process: GatewayProcess) -> None:
@@ -240,7 +240,7 @@ async def test_what_a_stop_has_met_ends_in_the_database_no_earlier_than_the_stop
 async def test_an_operator_hears_of_a_stop_although_the_database_is_away() -> None:
     async with working(agent=stubborn(), ways=ONE_BY_ONE) as gateway:
         gateway.store.errors["settle"] = StoreUnavailable("away")
-        report = await gateway.control.stop(session_of(), everything=False)
+        report = await gateway.control.sessions.stop(session_of(), everything=False)
         assert len(report.stopped) == 1
         await until(lambda: not gateway.pending)
         assert len(gateway.scripted.active) == 1  # a look has stored it, long before the run's end

@@ -121,7 +121,7 @@ async def test_a_begin_stored_behind_a_stop_leaves_no_run_open() -> None:
         gateway.store.on_its_way_s.clear()
         gateway.store.slow_before_s["end_heartbeat_run"] = 10
         (run,) = gateway.container.dispatcher.runs()
-        await gateway.control.stop(run.session, everything=False)
+        await gateway.control.sessions.stop(run.session, everything=False)
         await asyncio.sleep(60)
         assert await outcomes(gateway) == ["cancelled"]
         (stored,) = gateway.database.runs.values()
@@ -133,7 +133,7 @@ async def test_a_begin_stored_behind_a_stop_leaves_no_run_open() -> None:
 async def test_a_stopped_heartbeat_run_is_cancelled_and_not_tried_again() -> None:
     async with beating(Block(), spoken_by=None) as gateway:
         await until(lambda: bool(asked(gateway)))
-        await gateway.control.stop(asked(gateway)[0].session, everything=False)
+        await gateway.control.sessions.stop(asked(gateway)[0].session, everything=False)
         await until_ended(gateway, 1)
         assert await outcomes(gateway) == ["cancelled"]
 
@@ -242,7 +242,7 @@ async def test_a_heartbeat_run_that_waits_for_its_lane_heeds_what_people_say_mea
         await until(lambda: bool(blocker.active))
         await asyncio.sleep(70)
         await gateway.container.heartbeats.service.switch(MAIN_AGENT, on=False)
-        await gateway.control.stop(blocker.requests[0].session, everything=False)
+        await gateway.control.sessions.stop(blocker.requests[0].session, everything=False)
         await until_ended(gateway, 1)
         assert await outcomes(gateway) == ["skipped:disabled"]
         assert asked(gateway) == []
@@ -252,7 +252,7 @@ async def test_a_heartbeat_run_that_waited_until_the_next_was_due_is_that_one_to
     """SPEC HB-4: one row, which becomes the final one."""
     async with busy() as gateway:
         await asyncio.sleep(60 + EVERY.total_seconds() + 10)
-        await gateway.control.stop(gateway.scripted.requests[0].session, everything=False)
+        await gateway.control.sessions.stop(gateway.scripted.requests[0].session, everything=False)
         await until_ended(gateway, 2)
         due = [row.due_at for row in await log_of(gateway)]
         assert due == [after(60), after(60) + 2 * EVERY]

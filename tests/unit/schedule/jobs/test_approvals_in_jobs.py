@@ -171,7 +171,7 @@ async def new(gateway: GatewayProcess, job: Job) -> None:
 
 
 async def stop_session(gateway: GatewayProcess, job: Job) -> None:
-    report = await gateway.control.stop(session_of(), everything=False)
+    report = await gateway.control.sessions.stop(session_of(), everything=False)
     assert report.asking == 1
 
 

@@ -31,7 +31,7 @@ async def _stop_all(gateway: GatewayProcess) -> None:
 
 async def _stop_as_operator(gateway: GatewayProcess) -> None:
     run = next(one for one in gateway.container.dispatcher.runs() if one.lane == CRON_LANE)
-    await gateway.control.stop(run.session, everything=False)
+    await gateway.control.sessions.stop(run.session, everything=False)
 
 
 Way = Callable[[GatewayProcess], Awaitable[object]]

@@ -24,7 +24,7 @@ from tests.support.apps import lend_api
 from tests.unit.web import fakes
 from tests.unit.web.fake_approvals import PAY, WIPE
 from tests.unit.web.fake_terminals import FakeUploads
-from tests.unit.web.fakes import ENDED, NOW, QUEUE, RUN_ID, FakeControl, said
+from tests.unit.web.fakes import ENDED, NOW, QUEUE, RUN_ID, FakeControl, FakeSessions, said
 from tests.unit.web.pages.conftest import ORIGIN, Browser
 
 LINK = '<a href="{}" rel="noopener noreferrer" target="_blank">{}</a>'
@@ -152,12 +152,12 @@ async def test_a_conversation_is_renamed(browser: Browser, control: FakeControl)
 
 
 async def test_a_conversation_has_its_title_as_text(
-    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def names(keys: Collection[str]) -> dict[str, str]:
+    async def names(_sessions: object, keys: Collection[str]) -> dict[str, str]:
         return dict.fromkeys(keys, "<b>Plans</b>")
 
-    monkeypatch.setattr(control, "names", names)
+    monkeypatch.setattr(FakeSessions, "names", names)
     answer = await browser.get("/chat?name=local")
     assert answer.text.count("<bdi>&lt;b&gt;Plans&lt;/b&gt;</bdi>") == 2
     export = await browser.get("/chat/export?name=local")

@@ -22,19 +22,18 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.web_links import LINK_LASTS, SIGN_IN_LASTS, secret_hash
 from goclaw_py.operations.approvals.operations import Approvals
-from goclaw_py.operations.control import QueueView
 from goclaw_py.operations.runs.operations import Runs
+from goclaw_py.operations.sessions.operations import QueueView, Sessions
 from goclaw_py.operations.terminals import TerminalMessage
 from goclaw_py.records import (
-    ALL_SESSIONS,
+    NEWEST_SESSIONS,
     ApprovalQuery,
     ApprovalStore,
     RunQuery,
     Session,
-    SessionFilter,
+    SessionQuery,
     Store,
     StoredEntry,
     StoredRun,
@@ -62,6 +61,7 @@ from tests.unit.web.fakes import (
     SESSION,
     FakeControl,
     FakeRunStore,
+    FakeSessions,
 )
 from tests.unit.web.pages.conftest import ORIGIN, TOKEN, Browser
 
@@ -110,12 +110,35 @@ class GuestRuns(FakeRunStore):
         return [replace(run, session=self._control.session_of_run) for run in found]
 
     async def run_history(self, _run: RunId) -> list[StoredEntry]:
-        return await self._control.history(SESSION)
+        return await self._control.sessions.history(SESSION)
 
     async def runs(self, _query: RunQuery) -> list[StoredRun]:
         error = "cannot open /srv/operator/secret"
         failed = replace(ENDED, outcome=Outcome.FAILED, reason=None, error=error)
         return [failed] if self._control.failed else [ENDED]
+
+
+class GuestSessions(FakeSessions):
+    """Conversations of several people; what was said in one names it."""
+
+    _control: GuestControl
+
+    async def delete(self, key: SessionKey) -> None:
+        self._control._called("delete", key)
+
+    async def queue(self, key: str) -> QueueView:
+        self._control._called("queue", key)
+        return replace(QUEUE, session=SessionKey(key), running=(), messages=(), unanswered=())
+
+    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
+        self._control._called("history", key, limit)
+        entry = HistoryEntry(Role.ASSISTANT, f"said in {key}.", files=self._control.files)
+        return [StoredEntry(entry, NOW, RUN_ID)]
+
+    async def list(self, query: SessionQuery = NEWEST_SESSIONS) -> list[Session]:
+        self._control._called("sessions", query)
+        found = (*self._control.known, FULL)
+        return [one for one in found if query.search in one.key][: query.limit]
 
 
 class GuestControl(FakeControl):
@@ -134,28 +157,9 @@ class GuestControl(FakeControl):
     def runs(self) -> Runs:
         return Runs(cast("Store", GuestRuns(self)), FixedClock())
 
-    async def sessions(
-        self,
-        *,
-        limit: int = 50,
-        search: str = "",
-        only: SessionFilter = ALL_SESSIONS,
-        before: Cursor | None = None,
-    ) -> list[Session]:
-        self._called("sessions", limit, search)
-        return [one for one in (*self.known, FULL) if search in one.key][:limit]
-
-    async def delete(self, key: SessionKey) -> None:
-        self._called("delete", key)
-
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        self._called("history", key, limit)
-        entry = HistoryEntry(Role.ASSISTANT, f"said in {key}.", files=self.files)
-        return [StoredEntry(entry, NOW, RUN_ID)]
-
-    async def queue(self, key: str) -> QueueView:
-        self._called("queue", key)
-        return replace(QUEUE, session=SessionKey(key), running=(), messages=(), unanswered=())
+    @property
+    def sessions(self) -> Sessions:
+        return cast("Sessions", GuestSessions(self))
 
 
 class House:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from goclaw_py.core.ids import AgentName
-from goclaw_py.records import ALL_SESSIONS, SessionFilter, SessionState
+from goclaw_py.records import NEWEST_SESSIONS, SessionQuery, SessionState
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import Browser
@@ -21,24 +22,23 @@ async def test_a_wrong_place_is_refused(browser: Browser, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "only"),
+    ("query", "wanted"),
     [
         ("show=running&agent=main&channel=telegram",
-         SessionFilter(AgentName("main"), "telegram", SessionState.RUNNING)),
-        ("channel=gone-one", SessionFilter(channel="gone-one")),
-        ("show=x&agent=%00&channel=<b>", ALL_SESSIONS),
+         SessionQuery(agent=AgentName("main"), channel="telegram", state=SessionState.RUNNING)),
+        ("channel=gone-one", SessionQuery(channel="gone-one")),
+        ("show=x&agent=%00&channel=<b>", NEWEST_SESSIONS),
     ],
 )  # fmt: skip
 async def test_the_address_selects_sessions(
-    browser: Browser, control: FakeControl, query: str, only: SessionFilter
+    browser: Browser, control: FakeControl, query: str, wanted: SessionQuery
 ) -> None:
     assert (await browser.get(f"/sessions?{query}")).status_code == 200
-    asked = next(call for call in control.calls if call[0] == "sessions")
-    assert asked[2:] == (() if only == ALL_SESSIONS else (only,))
+    assert ("sessions", replace(wanted, limit=51)) in control.calls
 
 
 async def test_sessions_are_searched(browser: Browser, control: FakeControl) -> None:
     text = (await browser.get("/sessions?search=no%20such%22")).text
     assert "No session matches." in text
     assert 'value="no such&#34;"' in text
-    assert ("sessions", 51, 'no such"') in control.calls
+    assert ("sessions", SessionQuery(search='no such"', limit=51)) in control.calls

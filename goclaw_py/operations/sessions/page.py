@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName, SessionKey
-from goclaw_py.records import RunQuery, SessionFilter, SessionState
+from goclaw_py.records import RunQuery, SessionQuery, SessionState
 from goclaw_py.web.pages.filters import (
     Field,
     ListFilters,
@@ -36,10 +36,10 @@ def routes(service: PageServices) -> list[Route]:
     control = service.control
 
     async def look_at(query: Query) -> Facts:
-        session = await control.session(query.get("key", ""))
+        session = await control.sessions.get(query.get("key", ""))
         history, queue, runs = await asyncio.gather(
-            control.history(session.key, limit=HISTORY),
-            control.queue(session.key),
+            control.sessions.history(session.key, limit=HISTORY),
+            control.sessions.queue(session.key),
             control.runs.list(RunQuery(limit=20, session=session.key)),
         )
         facts = {"session": session, "history": history, "queue": queue, "runs": runs}
@@ -48,23 +48,19 @@ def routes(service: PageServices) -> list[Route]:
 
     async def reset(request: Request) -> Response:
         key = (await form(request)).get("key", "")
-        session = await control.session(key)
-        await control.reset(SessionKey(session.key))
+        session = await control.sessions.get(key)
+        await control.sessions.reset(SessionKey(session.key))
         return back_to("/sessions/view", "saved", key=session.key)
 
+    look, params = partial(_look, service), params_of(*_FILTERS)
+    part, frame = "sessions/page.html", "filtered.html"
+    one, shown = "sessions/session.html", ("key",)
     return [
         *service.routes(
-            Page(
-                "/sessions",
-                "sessions",
-                "Sessions",
-                partial(_look, service),
-                params_of(*_FILTERS),
-                3.0,
-            )
+            Page("/sessions", "sessions", "Sessions", look, params, 3.0, part=part, frame=frame)
         ),
         *service.routes(
-            Page("/sessions/view", "session", "Session", look_at, ("key",), every_s=2.0)
+            Page("/sessions/view", "session", "Session", look_at, shown, 2.0, part=one)
         ),
         Route("/sessions/reset", reset, methods=["POST"]),
     ]
@@ -81,14 +77,15 @@ async def _look(service: PageServices, query: Query) -> Facts:
     tabs = tuple(map(Tab, _STATES))
     filters = ListFilters("/sessions", "sessions", query, fields, _STATES, tabs=tabs)
     values, show = filters.values, filters.show
-    only = SessionFilter(
-        AgentName(values["agent"]) if values["agent"] else None,
-        values["channel"] or None,
-        SessionState(show) if show else None,
+    wanted = SessionQuery(
+        agent=AgentName(values["agent"]) if values["agent"] else None,
+        channel=values["channel"] or None,
+        state=SessionState(show) if show else None,
+        search=values["search"],
+        limit=SHOWN + 1,
+        before=before,
     )
-    found = await control.sessions(
-        limit=SHOWN + 1, search=values["search"], only=only, before=before
-    )
+    found = await control.sessions.list(wanted)
     return {
         "sessions": found[:SHOWN],
         "next": found[SHOWN - 1].cursor if len(found) > SHOWN else None,

@@ -1,10 +1,12 @@
-"""Messages of operators and programs to sessions of chats and jobs (SPEC CRON-19)."""
+"""What a running gateway knows of sessions, and what only it can do with them."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 
+from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.errors import NotAChat, NotFound, SessionBusy
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import InboundMessage, Sender, Target
@@ -13,30 +15,56 @@ from goclaw_py.core.targets import Route
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_id
 from goclaw_py.gateway.container import Container
-from goclaw_py.operations.control import Submitted
+from goclaw_py.operations.sessions.operations import Submitted
 from goclaw_py.records import NewInbox, RunQuery, Session, Store
 from goclaw_py.runs import history_only
 from goclaw_py.schedule.jobs.targets import route_of
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.views import RunView, StopReport
 
 log = logging.getLogger(__name__)
 
 _SENDER = Sender("api", "API")
 
 
-class Submissions:
-    """Stores them as inbox rows, so that a crash loses none that was accepted."""
+class LiveSessions:
+    """The part of ``Sessions`` that needs the scheduler of this gateway."""
 
     def __init__(self, store: Store, clock: Clock, container: Container) -> None:
         self._store = store
         self._clock = clock
         self._dispatcher = container.dispatcher
+        self._stops = container.stops
+        self._names = container.names
+        self.forget_title = container.gateway.forget_title
         self._outages = container.outages
         self._places = container.policies.places
         self._bring = container.gateway.bring
         self._coming: Counter[SessionKey] = Counter()
         """The number of messages being stored now, by session."""
 
+    def requests(self) -> Sequence[RunView]:
+        """Return the unfinished requests of this gateway."""
+        return self._dispatcher.runs()
+
+    def policy(self, session: SessionKey) -> QueuePolicy | None:
+        """Return the queue policy of a session's newest request, None without one."""
+        return self._dispatcher.policy(session)
+
+    def remember(self, names: KnownNames) -> None:
+        """Remember names that were read."""
+        self._names.add(names)
+
+    async def reset(self, session: SessionKey) -> None:
+        """Cancel the runs of a session, on whatever node, and start a new history."""
+        await self._stops.start_new_session(session)
+
+    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
+        """Stop the runs of a session, on whatever node, then what waits; see ``Sessions.stop``."""
+        return await self._stops.stop_session(session, everything=everything)
+
     async def send(self, key: str, text: str, *, queue: bool) -> Submitted:
+        """Store a message as an inbox row, so that a crash does not lose it (SPEC CRON-19)."""
         session = await self._store.session(SessionKey(key))
         if session is None:
             raise NotFound(f"there is no session {key!r}")

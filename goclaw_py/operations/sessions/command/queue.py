@@ -20,7 +20,8 @@ from goclaw_py.cli.output import (
     since,
 )
 from goclaw_py.core.display_names import person_key
-from goclaw_py.operations.control import Control, QueueView
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.scheduler import texts as wording
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def queue(
     """
 
     async def ask(control: Control) -> QueueView:
-        return await control.queue(session)
+        return await control.sessions.queue(session)
 
     question, output = with_names(ask, _keys, QueueView, _show, as_json)
     look(ctx, question, output, watch)

@@ -1,4 +1,4 @@
-"""``goclaw sessions`` and ``send``: list, show, change conversations; send to one."""
+"""``goclaw sessions``, ``send`` and ``stop``: list, show, change conversations; send to one."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_table
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.text import count
-from goclaw_py.operations.control import Control, SessionFork, Submitted
-from goclaw_py.records import Session, SessionFilter, SessionState, StoredEntry
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.sessions import HELP
+from goclaw_py.operations.sessions.operations import SessionFork, Submitted
+from goclaw_py.records import Session, SessionQuery, SessionState, StoredEntry
+from goclaw_py.scheduler.views import StopReport
 from goclaw_py.web.api.error_json import NotAccepted
 
-app = typer.Typer(
-    help="Manage sessions (conversations).",
-    no_args_is_help=True,
-)
+app = typer.Typer(help=HELP, no_args_is_help=True)
 
 
 _COLUMNS = (
@@ -62,11 +62,15 @@ class SessionOptions:
         ),
     ] = None
 
-    def filter(self) -> SessionFilter:
-        """Return the filter for these options."""
-        agent = None if self.agent is None else AgentName(self.agent)
-        state = None if self.state is None else SessionState(self.state)
-        return SessionFilter(agent, self.channel, state)
+    def query(self) -> SessionQuery:
+        """Return the query for these options."""
+        return SessionQuery(
+            agent=None if self.agent is None else AgentName(self.agent),
+            channel=self.channel,
+            state=None if self.state is None else SessionState(self.state),
+            search=self.search,
+            limit=self.limit,
+        )
 
 
 @app.command("list")
@@ -76,8 +80,7 @@ def list_(ctx: typer.Context, wanted: SessionOptions, *, as_json: AsJson = False
     """List sessions, most recently active first."""
 
     async def ask(control: Control) -> list[Session]:
-        only = wanted.filter()
-        return await control.sessions(limit=wanted.limit, search=wanted.search, only=only)
+        return await control.sessions.list(wanted.query())
 
     answer(ctx, *with_names(ask, _keys, list[Session], _show_all, as_json))
 
@@ -108,8 +111,8 @@ def show(
     """Show a session and the last entries of its history."""
 
     async def ask(control: Control) -> tuple[Session, list[StoredEntry]]:
-        found = await control.session(session)
-        return found, await control.history(found.key, limit=limit)
+        found = await control.sessions.get(session)
+        return found, await control.sessions.history(found.key, limit=limit)
 
     kind = tuple[Session, list[StoredEntry]]
     answer(ctx, *with_names(ask, lambda found: [found[0].key], kind, _show, as_json))
@@ -141,8 +144,8 @@ def reset(ctx: typer.Context, session: SessionName, *, as_json: AsJson = False) 
     """
 
     async def ask(control: Control) -> dict[str, str]:
-        found = await control.session(session)
-        await control.reset(found.key)
+        found = await control.sessions.get(session)
+        await control.sessions.reset(found.key)
         return {"reset": found.key}
 
     def show(done: dict[str, str]) -> None:
@@ -165,9 +168,9 @@ def rename(
     """
 
     async def ask(control: Control) -> dict[str, str]:
-        found = await control.session(session)
+        found = await control.sessions.get(session)
         try:
-            given = await control.rename(found.key, title)
+            given = await control.sessions.rename(found.key, title)
         except (ValueError, NotAccepted) as error:
             raise typer.BadParameter(str(error), param_hint="TITLE") from error
         return {"session": found.key, "title": given}
@@ -188,14 +191,14 @@ def rm(
     Stops what runs in it, and deletes its history, its messages and the tool calls of its runs.
     Their usage is kept.
     """
-    found = cli(ctx).ask(lambda control: control.session(session))
+    found = cli(ctx).ask(lambda control: control.sessions.get(session))
     if not yes and sys.stdin.isatty():
         # Ask between two connections, so that none stays open while the person decides.
         said = count(found.entries, "entry", "entries")
         typer.confirm(f"Delete {plain(found.key)} with {said}?", abort=True, err=True)
 
     async def ask(control: Control) -> dict[str, str]:
-        await control.delete(found.key)
+        await control.sessions.delete(found.key)
         return {"deleted": found.key}
 
     def show(done: dict[str, str]) -> None:
@@ -226,7 +229,7 @@ def fork(
     """
 
     async def ask(control: Control) -> SessionFork:
-        return await control.fork((await control.session(session)).key, at=at)
+        return await control.sessions.fork((await control.sessions.get(session)).key, at=at)
 
     answer(ctx, ask, Printer(SessionFork, _show_fork, as_json))
 
@@ -263,8 +266,8 @@ def send(
         raise typer.BadParameter("the message is empty")
 
     async def ask(control: Control) -> Submitted:
-        found = await control.session(session)
-        return await control.send_message(found.key, words, queue=queue)
+        found = await control.sessions.get(session)
+        return await control.sessions.send_message(found.key, words, queue=queue)
 
     answer(ctx, ask, Printer(Submitted, _show_sent, as_json))
 
@@ -273,3 +276,35 @@ def _show_sent(done: Submitted) -> None:
     typer.echo(
         f"run {done.run}" if done.run else "stored; another node owns this session and will run it"
     )
+
+
+def stop(
+    ctx: typer.Context,
+    session: SessionName,
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Stop all runs and drop all waiting messages.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stop the oldest run of a session."""
+
+    async def ask(control: Control) -> StopReport:
+        found = await control.sessions.get(session)
+        return await control.sessions.stop(found.key, everything=everything)
+
+    answer(ctx, ask, Printer(StopReport, lambda report: typer.echo(stop_text(report)), as_json))
+
+
+def stop_text(report: StopReport) -> str:
+    """Return what a stop did, in words."""
+    parts = ["already stopping"] if report.already_stopping else []
+    if report.stopped:
+        parts.append(f"stopped {', '.join(report.stopped)}")
+    if report.dropped:
+        parts.append(f"dropped {len(report.dropped)} waiting")
+    if report.asking:
+        parts.append(f"stopped {count(report.asking, 'task')} waiting for an approval")
+    if report.unsent:
+        parts.append(f"dropped {count(report.unsent, 'unsent part')} of an answer")
+    return "; ".join(parts) or "nothing was running"

@@ -14,8 +14,8 @@ from goclaw_py.core.errors import NoGateway, NotAChat, NotFound, SessionBusy, St
 from goclaw_py.core.ids import MAIN_AGENT, RunId
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.session_keys import child_session, job_session
-from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.operations.sessions.operations import Sessions
 from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import Role
 from goclaw_py.schedule.jobs.models import Prompt
@@ -47,7 +47,9 @@ async def answers(gateway: GatewayProcess, count: int) -> list[str]:
 
 
 async def test_the_answer_goes_to_the_chat_and_into_its_history(gateway: GatewayProcess) -> None:
-    sent = await gateway.control.send_message(session_of(), "and from outside", queue=False)
+    sent = await gateway.control.sessions.send_message(
+        session_of(), "and from outside", queue=False
+    )
     assert await answers(gateway, 2) == ["re: hello", "re: and from outside"]
     assert (await gateway.history())[2] == (Role.USER, "and from outside")
     (newest, _) = await gateway.store.runs()
@@ -56,7 +58,7 @@ async def test_the_answer_goes_to_the_chat_and_into_its_history(gateway: Gateway
 
 async def test_it_is_no_command_and_waits_for_no_burst(gateway: GatewayProcess) -> None:
     began = asyncio.get_running_loop().time()
-    await gateway.control.send_message(session_of(), "/stop", queue=False)
+    await gateway.control.sessions.send_message(session_of(), "/stop", queue=False)
     assert (await answers(gateway, 2))[1] == "re: /stop"
     assert asyncio.get_running_loop().time() - began < 0.8
 
@@ -64,22 +66,22 @@ async def test_it_is_no_command_and_waits_for_no_burst(gateway: GatewayProcess) 
 async def test_a_session_in_which_something_waits_or_works_is_busy(gateway: GatewayProcess) -> None:
     await gateway.say("block")
     with pytest.raises(SessionBusy, match=r"^Session is busy processing another message$"):
-        await gateway.control.send_message(session_of(), "now?", queue=False)
+        await gateway.control.sessions.send_message(session_of(), "now?", queue=False)
     await asyncio.sleep(2)
     async with a_process(database=gateway.database) as other:
         for one in (gateway, other):
             with pytest.raises(SessionBusy):
-                await one.control.send_message(session_of(), "now?", queue=False)
+                await one.control.sessions.send_message(session_of(), "now?", queue=False)
     assert gateway.pending == ["block"]
-    queued = await gateway.control.send_message(session_of(), "later", queue=True)
+    queued = await gateway.control.sessions.send_message(session_of(), "later", queue=True)
     assert gateway.pending == ["block", "later"]
-    await gateway.control.stop(session_of(), everything=False)
+    await gateway.control.sessions.stop(session_of(), everything=False)
     await until(lambda: "re: later" in gateway.channel.texts("ann"))
     assert (await gateway.store.runs(RunQuery(limit=1)))[0].id == queued.run
 
 
 async def test_of_two_at_once_one_finds_the_session_free(gateway: GatewayProcess) -> None:
-    send = gateway.control.send_message
+    send = gateway.control.sessions.send_message
     sending = [send(session_of(), text, queue=False) for text in ("one", "two", "three")]
     results = await asyncio.gather(*sending, return_exceptions=True)
     assert [type(each) for each in results].count(SessionBusy) == 2
@@ -89,7 +91,7 @@ async def test_of_two_at_once_one_finds_the_session_free(gateway: GatewayProcess
 
 
 async def test_a_session_that_nobody_can_answer_in_is_refused(gateway: GatewayProcess) -> None:
-    send = gateway.control.send_message
+    send = gateway.control.sessions.send_message
     for key in ("ann", "nobody", "", f"{session_of()}:thread:1"):
         with pytest.raises(NotFound, match="there is no session"):
             await send(key, "x", queue=True)
@@ -100,7 +102,7 @@ async def test_a_session_that_nobody_can_answer_in_is_refused(gateway: GatewayPr
         await send(session, "x", queue=True)
     assert gateway.pending == []
     with pytest.raises(NoGateway):
-        await StoreControl(gateway.store, gateway.clock).send_message(session_of(), "x", queue=True)
+        await Sessions(gateway.store, gateway.clock).send_message(session_of(), "x", queue=True)
 
 
 EVERY: Final = Every(timedelta(hours=1))
@@ -120,7 +122,7 @@ async def test_the_session_of_a_job_can_be_asked(told: str) -> None:
         if told == "deleted":
             await service.delete(job.id, Requester(None))
         before = len(gateway.channel.texts("ann"))
-        sent = await gateway.control.send_message(session, "and now?", queue=False)
+        sent = await gateway.control.sessions.send_message(session, "and now?", queue=False)
         assert sent.session == session
         await until(lambda: gateway.dispatcher.runs() == ())
         history = [entry.entry.text for entry in await gateway.store.history(session, limit=9)]
@@ -141,8 +143,8 @@ async def test_a_message_into_the_session_of_a_job_outlives_a_crash() -> None:
         await service.run_now(job.id, Requester(None))
         await asyncio.sleep(2)
         with pytest.raises(SessionBusy):
-            await first.control.send_message(session, "keep me", queue=False)
-        await first.control.send_message(session, "keep me", queue=True)
+            await first.control.sessions.send_message(session, "keep me", queue=False)
+        await first.control.sessions.send_message(session, "keep me", queue=True)
         first.kill()
         await first.bury()
         agent = ScriptedAgent(otherwise=echo)
@@ -159,7 +161,7 @@ async def test_a_chat_of_a_channel_that_is_elsewhere_is_refused_in_words() -> No
         (session,) = await there.store.sessions()
         async with a_process(database=database) as here:
             with pytest.raises(NotAChat, match="elsewhere/default does not run here"):
-                await here.control.send_message(session.key, "x", queue=True)
+                await here.control.sessions.send_message(session.key, "x", queue=True)
 
 
 async def test_what_was_accepted_outlives_a_crash() -> None:
@@ -169,7 +171,7 @@ async def test_what_was_accepted_outlives_a_crash() -> None:
         await first.ask("hello")
         await first.say("block")
         await asyncio.sleep(2)
-        await first.control.send_message(session_of(), "keep me", queue=True)
+        await first.control.sessions.send_message(session_of(), "keep me", queue=True)
         first.kill()
         await first.bury()
         async with a_process(database=database) as second:
@@ -179,8 +181,8 @@ async def test_what_was_accepted_outlives_a_crash() -> None:
 async def test_what_cannot_be_stored_is_not_accepted(gateway: GatewayProcess) -> None:
     gateway.store.away = True
     with pytest.raises(StoreUnavailable):
-        await gateway.control.send_message(session_of(), "x", queue=True)
+        await gateway.control.sessions.send_message(session_of(), "x", queue=True)
     gateway.store.away = False
-    await gateway.control.send_message(session_of(), "y", queue=False)
+    await gateway.control.sessions.send_message(session_of(), "y", queue=False)
     await answers(gateway, 2)
     assert await gateway.outcomes() == [Outcome.COMPLETED, Outcome.COMPLETED]

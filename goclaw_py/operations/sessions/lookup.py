@@ -1,0 +1,48 @@
+"""Sessions that people name by a part of the key, or of the name of the chat, topic or job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.session_keys import agent_of, is_direct_chat
+from goclaw_py.operations.lookup import only
+from goclaw_py.records import SessionQuery, Store
+
+_SEARCHED: Final = 1000
+"""The number of sessions among which a part of a key is searched."""
+
+_CANDIDATES: Final = 10
+"""The number of sessions that an error lists as candidates."""
+
+
+async def find_session(store: Store, part: str, unstored: Iterable[SessionKey] = ()) -> SessionKey:
+    """Return the session with this key, with a part in its key, or else in its name.
+
+    ``unstored`` are sessions whose first request waits. Raises ``NotFound``.
+    """
+    unstored = {*unstored}
+    if part in unstored or await store.session(SessionKey(part)) is not None:
+        return SessionKey(part)
+    stored = await store.sessions(SessionQuery(limit=_SEARCHED))
+    keys = {*unstored, *(one.key for one in stored)}
+    if not any(part in key for key in keys):
+        named = await store.sessions(SessionQuery(search=part, limit=_CANDIDATES + 1))
+        return session_named([one.key for one in named], "", part)
+    return session_named(keys, part)
+
+
+def session_named(keys: Iterable[SessionKey], part: str, wanted: str = "") -> SessionKey:
+    """Return the session with this part in its key; for an agent's name, its only direct chat.
+
+    ``wanted`` is what was asked for, if that is not ``part``. Raises ``NotFound``, with the
+    candidates, chats first.
+    """
+    found = [key for key in keys if part in key]
+    chats = [key for key in found if agent_of(key) == part and is_direct_chat(key)]
+    candidates = sorted(
+        chats if len(chats) == 1 else found, key=lambda key: (key not in chats, key)
+    )
+    asked = f"session {wanted or part!r}"
+    return only(candidates, lambda _: True, str, asked, "sessions list", most=_CANDIDATES)
