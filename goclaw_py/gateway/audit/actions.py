@@ -121,10 +121,6 @@ CONTROL: Final[Actions] = {
     "resize_lane": Change(
         "lane.resize", named("lane {name}"), _lane, lambda _, done: {"size": done.lane.concurrency}
     ),
-    "retry_outbox": Change("outgoing.retry", _rows, told=_number("retried")),
-    "drop_outbox": Change("outgoing.drop", _rows, told=_number("dropped")),
-    "retry_dead_letters": Change("incoming.retry", _rows, told=_number("retried")),
-    "dismiss_dead_letters": Change("incoming.dismiss", _rows, told=_number("dismissed")),
     "drain": Change("node.drain", named("node {node}"), find=_find_node),
     # The token itself is in the answer only.
     "create_token": Change(

@@ -239,7 +239,7 @@ class FakeRunStore:
     async def run_history(self, _run: RunId) -> list[store.StoredEntry]:
         return HISTORY
 
-    async def outbox(self, **_how: object) -> list[store.OutboxRow]:
+    async def outbox(self, _query: store.OutboxQuery) -> list[store.OutboxRow]:
         return [DEAD]
 
     async def run_steps(self, _run: RunId) -> list[store.StoredStep]:
