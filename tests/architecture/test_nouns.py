@@ -88,7 +88,8 @@ def files_outside(noun: Noun) -> dict[str, set[str]]:
     Files that know only the noun, such as the table of commands, are not among them: nothing
     changes in them for another operation.
     """
-    paths = {route.split()[1] for route, _ in noun.routes()}
+    shared = {one.route for name, one in noun.operations.items() if f"{noun.name}.{name}" in SHARED}
+    paths = {route.split()[1] for route, _ in noun.routes() if route not in shared}
     found: dict[str, set[str]] = {}
     for top in ("goclaw_py", "channels"):
         for path in sorted((ROOT / top).rglob("*")):
