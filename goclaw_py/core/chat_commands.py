@@ -213,12 +213,8 @@ MENU: tuple[tuple[str, str], ...] = (
 NAMES: Final = (*(name for name, _ in MENU), "start", "reset")
 """All commands; ``/start`` greets, ``/reset`` is another word for ``/new``."""
 
-_START_DATA: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""The parameter of a link to the bot. The client sends it behind ``/start``, without showing it."""
 _BOT: Final = re.compile(r"@[a-z0-9_]+bot", re.IGNORECASE)
 """The name of a bot: ``/stop @thisbot`` asks nothing else."""
-_HEARTBEAT_WORDS: Final = {"on": 1, "off": 1, "now": 1, "why": 1, "show": 1, "done": 2}
-"""The words that ``/heartbeat`` reads, with the action; all of any other."""
 _LONG_NAME: Final = 5
 """In shorter names, one wrong letter makes another word: /shop, /news."""
 
@@ -242,8 +238,11 @@ def our_command(text: str) -> Command | None:
     return None if head is None else _command(head, text)
 
 
-def unread_words(message: InboundMessage) -> str:
-    """Return the words behind a typed command that it does not read, separated by blanks."""
+def unread_words(message: InboundMessage, read: int | None = 0) -> str:
+    """Return the words behind a typed command that it does not read, separated by blanks.
+
+    ``read`` is the number of words that it reads, None for all.
+    """
     head = None if message.press is not None else command_head(message.text)
     command = None if head is None else _command(head, message.text)
     if head is None or command is None:
@@ -251,28 +250,7 @@ def unread_words(message: InboundMessage) -> str:
     words = [word for word in message.text[head.end :].split() if visible_word(word)]
     if len(words) == 1 and _BOT.fullmatch(visible_word(words[0])):
         return ""
-    if isinstance(command, TypedCommand):
-        del words[: _words_read(command)]
-        if command.name == "start" and _START_DATA.fullmatch(" ".join(words)):
-            return ""
-    return " ".join(words)
-
-
-def _words_read(command: TypedCommand) -> int | None:
-    """Return how many words after it a command reads; None for all."""
-    match command.name:
-        case "timezone" | "mute":
-            return len(command.line.split())
-        case "jobs":
-            return 2
-        case "queue":
-            return 1
-        case "approve":
-            return 2 if command.action == Decision.ALWAYS else 1
-        case "heartbeat":
-            return _HEARTBEAT_WORDS.get(command.action)
-        case _:
-            return 0
+    return " ".join(words[len(words) if read is None else read :])
 
 
 def split_new(message: InboundMessage, bot_name: str | None) -> tuple[InboundMessage, ...]:

@@ -13,7 +13,10 @@ from goclaw_py.chat.access.access_control import AccessControl
 from goclaw_py.chat.access.access_requests import AccessRequests
 from goclaw_py.chat.access.incident_alerts import IncidentAlerts
 from goclaw_py.chat.channel import Channel
-from goclaw_py.chat.commands.handlers import CommandHandlers, CommandServices
+from goclaw_py.chat.commands.command import CommandServices
+from goclaw_py.chat.commands.handlers import CommandHandlers
+from goclaw_py.chat.commands.heartbeat import HeartbeatCommands
+from goclaw_py.chat.commands.jobs import JobCommands
 from goclaw_py.chat.inbound.approvals import ToolApprovals
 from goclaw_py.chat.inbound.attachments import AttachmentDownloader
 from goclaw_py.chat.inbound.chained_turns import ChainLimit
@@ -195,9 +198,7 @@ class Container:
         )
         self.calls = NodeRpc(store, clock, node)
         self._build_stops(pacing)
-        self.commands = CommandHandlers(
-            self._chat_store, clock, channels, node, self._command_services()
-        )
+        self.commands = CommandHandlers(channels, self.requests, self._command_services())
         self.outbox = OutboxSender(
             store, clock, channels, pacing, node, goes_last=self.access_control.is_unapproved_chat
         )
@@ -225,15 +226,19 @@ class Container:
         )
 
     def _command_services(self) -> CommandServices:
+        store, jobs = self._chat_store, self.audit.chat_jobs(self.job_module.service)
+        heartbeats = self.audit.chat_heartbeats(self.heartbeats.service)
         return CommandServices(
+            store,
+            self._clock,
+            self.node,
             self.stops,
             self.policies,
             self.access_control,
-            self.requests,
             self.budget_tracker,
-            self.audit.chat_jobs(self.job_module.service),
+            JobCommands(jobs, store),
+            HeartbeatCommands(heartbeats, store.zone_of),
             self.approvals,
-            self.audit.chat_heartbeats(self.heartbeats.service),
         )
 
     def _connect(self, equipment: AgentExecutorDeps) -> None:

@@ -44,7 +44,7 @@ READS_THE_WALL_CLOCK = {
 
 PURE = {
     "chat": (
-        "access.access_texts commands.help_text outbound.approval_texts outbound.ok_token "
+        "access.access_texts outbound.approval_texts outbound.ok_token "
         "outbound.rate_limit outbound.texts outbound.wait_texts rasters stop.plan"
     ),
     "core": (

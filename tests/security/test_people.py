@@ -16,7 +16,8 @@ from typing import Final
 import pytest
 
 from goclaw_py.chat.access import access_texts
-from goclaw_py.chat.outbound import approval_texts, texts
+from goclaw_py.chat.commands.queue import NOT_AN_OWNER
+from goclaw_py.chat.outbound import approval_texts
 from goclaw_py.core.approvals import ApprovalRequest
 from goclaw_py.core.chat_commands import AccessAction, JobAction, stop_data
 from goclaw_py.core.errors import ApprovalNeeded, BadJob, JobError, NotFound
@@ -169,7 +170,7 @@ async def test_a_guest_is_never_made_an_owner(*, is_first: bool) -> None:
             await home.admit("ann", guest=False)
         await home.admit("bob", guest=True)
         await home.says("bob", "/queue steer")
-        assert home.texts("bob")[-1] == texts.NOT_AN_OWNER
+        assert home.texts("bob")[-1] == NOT_AN_OWNER
 
 
 async def test_nobody_becomes_an_owner_by_one_press_or_a_forged_one() -> None:

@@ -1,4 +1,7 @@
-"""Chat commands: ``handlers`` has most of them, ``jobs`` and ``heartbeat`` the rest.
+"""Chat commands: a module for each, with its permission, its handler and its wording.
+
+Start at ``command``, which says what a command is; ``registry`` finds them, and makes ``/help``.
+``handlers`` executes them and buttons: ``retry`` is that below a failure.
 
 The rules of SPEC CMD-5:
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from goclaw_py.chat.access.access_control import AccessControl
+from goclaw_py.chat.commands.command import ChatCommand, CommandUse, HelpGroup, OwnersOnly
 from goclaw_py.core.chat_commands import TypedCommand, our_command
 from goclaw_py.core.containers import LruCache
 from goclaw_py.core.errors import HeartbeatError
@@ -20,7 +20,6 @@ from goclaw_py.core.targets import owner_of
 from goclaw_py.core.text import is_blank
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.records import InboxRow
-from goclaw_py.runs.session_settings import SessionSettings
 from goclaw_py.schedule.heartbeat import chat_texts as words
 from goclaw_py.schedule.heartbeat.checklist.checklist import as_item, open_item
 from goclaw_py.schedule.heartbeat.models import NoHeartbeat
@@ -31,7 +30,10 @@ from goclaw_py.schedule.heartbeat.views import HeartbeatView
 log = logging.getLogger(__name__)
 
 _LOOKS: Final = frozenset({"", "why", "show"})
-"""Actions for everybody with access; the others are for owners."""
+"""Actions that change nothing."""
+
+_WORDS_READ: Final = {"on": 1, "off": 1, "now": 1, "why": 1, "show": 1, "done": 2}
+"""How many words are read, with the action; all of any other."""
 
 _LISTS: Final = 1000
 """The number of chats whose last list is stored."""
@@ -79,15 +81,11 @@ class HeartbeatCommands:
     def __init__(
         self,
         service: HeartbeatService | None,
-        policies: SessionSettings,
-        access_control: AccessControl,
         zone_of: Callable[[Owner], Awaitable[str | None]],
     ) -> None:
         """``zone_of`` returns the time zone that a chat has chosen."""
         self._service = service
         self._zone_of = zone_of
-        self._policies = policies
-        self._access_control = access_control
         self._lists: LruCache[tuple[Target, AgentName], _Seen] = LruCache(_LISTS)
         """The lists that chats saw last, because items may have been added or removed since."""
         self._acts: Mapping[str, _Act] = {
@@ -100,6 +98,14 @@ class HeartbeatCommands:
             "add": self._add,
             "done": self._done,
         }
+
+    def changes(self, command: TypedCommand) -> bool:
+        """Return whether a command changes something: that is for owners."""
+        if self._service is None:
+            return False
+        if command.name == "mute":
+            return bool(command.line)
+        return command.action in self._acts and command.action not in _LOOKS
 
     async def answer(self, row: InboxRow, command: TypedCommand) -> str:
         """Execute ``/heartbeat`` or ``/mute``; return the answer."""
@@ -115,12 +121,7 @@ class HeartbeatCommands:
             # An item of several lines is still one item.
             said = _item(command, row.message) if command.action == "add" else command.line
             text = said.partition(" ")[2]
-        message, rules = row.message, self._policies.rules(row.message.target)
-        looks = command.action in _LOOKS and (command.name == "heartbeat" or not command.line)
-        if not looks and not self._access_control.is_owner(
-            message.target, message.sender.id, rules.access
-        ):
-            return words.NOT_AN_OWNER
+        message = row.message
         zone = await self._zone_of(owner_of(message.target, message.peer))
         try:
             return await act(_Asked(self._service, row.agent, row, text, zone))
@@ -239,3 +240,23 @@ def _has_begun(view: HeartbeatView, *, since: datetime) -> bool:
 
 def _facts(asked: _Asked) -> dict[str, object]:
     return {"session": asked.row.session, "agent": asked.agent}
+
+
+async def _answer(use: CommandUse) -> str:
+    return await use.services.heartbeats.answer(use.row, use.command)
+
+
+_WHO = OwnersOnly(words.NOT_AN_OWNER, when=lambda use: use.services.heartbeats.changes(use.command))
+
+COMMANDS = (
+    ChatCommand(
+        "heartbeat",
+        _WHO,
+        HelpGroup.HEARTBEAT,
+        _answer,
+        lambda command: _WORDS_READ.get(command.action),
+    ),
+    ChatCommand(
+        "mute", _WHO, HelpGroup.HEARTBEAT, _answer, lambda command: len(command.line.split())
+    ),
+)

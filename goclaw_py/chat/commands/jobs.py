@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
 from goclaw_py.core.chat_commands import JobAction, JobButton, Pressed, TypedCommand
 from goclaw_py.core.containers import LruCache
 from goclaw_py.core.errors import (
@@ -291,3 +292,15 @@ def _said(ran: _Ran) -> FixedMessage:
     said = payload.text if isinstance(payload, FixedMessage) else ran.said
     text, _ = texts.notify_text(said, ran.spec.notify)
     return FixedMessage(text or ran.spec.title)
+
+
+async def _answer(use: CommandUse) -> str:
+    return await use.services.jobs.answer(use.row, use.command)
+
+
+COMMANDS = (
+    ChatCommand("jobs", Everybody(), HelpGroup.JOBS, _answer, lambda _: 2),
+    ChatCommand(
+        "timezone", Everybody(), HelpGroup.JOBS, _answer, lambda command: len(command.line.split())
+    ),
+)

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from types import MappingProxyType
 
-from goclaw_py.chat.outbound.wait_texts import tools
-from goclaw_py.core.budget import Budget, BudgetScope, Limit, Spent
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import Attachment, InboundMessage
+from goclaw_py.core.budget import Budget, BudgetScope, Limit
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.messages import Attachment
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.text import count, cut_text, first_words
-from goclaw_py.core.time.texts import lasting
 from goclaw_py.records import ToolCall
-from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
-from goclaw_py.scheduler.views import RunState, RunView
 
 _SNIPPET = 40
 _MAX_SNIPPETS = 3
-_MOST_CALLS = 20
-_ARGUMENTS = 100
 _MOST_TOOLS = 10
 
-GREETING = "Hello! Send me a message and I will answer. /help lists the commands."
-NEW_SESSION = "This is a new conversation. I no longer remember the previous one."
 NOTHING_RUNNING = "Nothing was running."
 ALREADY_STOPPING = "It is already being stopped."
 LOST = (
@@ -34,21 +23,10 @@ LOST = (
     "Please send it again, perhaps worded differently."
 )
 FAILED = "Something went wrong and I could not answer. The operator can find the cause in the log."
-NOT_RETRIED = "This message was already retried or is no longer stored. Please send it again."
 KEPT = (
     "My AI model is unavailable right now. I kept your message and will answer it when the model "
     "is back; /stop cancels it."
 )
-NOT_AN_OWNER = "Only an owner can change the queue mode of this chat."
-NOTHING_TO_UNDO = "There is nothing to undo: this conversation has no turns."
-UNDO_BUSY = (
-    "I did not undo anything, because a task is running or waiting here. Stop it with /stop, or "
-    "wait for it, and then send /undo again."
-)
-UNDO_SUMMARIZED = (
-    "I cannot undo more: earlier turns are summarised together. /new starts a new conversation."
-)
-UNDO_REFUSED = "Only an owner or an admin of this group can undo a turn of this conversation."
 EMPTY_MESSAGE = "I found no text in that message."
 
 
@@ -166,170 +144,6 @@ def channel_trouble(channel: str, account: str, what: str) -> str:
 def unsupported(kind: str) -> str:
     """Return the answer to a kind of message that the agent cannot read (SPEC CHAN-6)."""
     return f"I cannot read {kind} yet. Please send it as text, a picture or a file."
-
-
-@dataclass(frozen=True, slots=True)
-class SessionMemory:
-    """How long the conversation of a session is.
-
-    ``context`` is the share of the model's context window in use, None if unknown.
-    """
-
-    entries: int
-    context: float | None = None
-    summaries: int = 0
-    """How often older messages were replaced by a summary."""
-    pinned: int = 0
-    """Facts that the agent was told to remember."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunActivity:
-    """The message that a run answers, and the tools that it is using now."""
-
-    text: str
-    tools: Sequence[str] = ()
-
-
-def status(
-    runs: Sequence[RunView],
-    history: SessionMemory,
-    *,
-    agent: AgentName,
-    model: str = "",
-    works: Mapping[RunId, RunActivity] = MappingProxyType({}),
-) -> str:
-    """Return the answer to ``/status`` for one session; ``works``: details of runs, where known."""
-    working = [run for run in runs if run.state in (RunState.RUNNING, RunState.FINISHING)]
-    stopping = [run for run in runs if run.state in (RunState.STOPPING, RunState.ABANDONED)]
-    waiting = [run for run in runs if run not in working and run not in stopping]
-    lines = [
-        f"Agent: {agent}" + (f", model {model}" if model else ""),
-        f"Running: {len(working)}",
-        *(_working(run, works.get(run.id)) for run in working),
-        f"Waiting: {len(waiting)}",
-    ]
-    if stopping:
-        lines.append(f"Stopping: {len(stopping)}")
-    lines.append(f"Messages in this conversation: {history.entries}")
-    if history.context is not None:
-        lines.append(f"Context used: {history.context:.0%}")
-    if history.summaries:
-        times = "once" if history.summaries == 1 else f"{history.summaries} times"
-        lines.append(f"Older messages were summarised {times}")
-    if history.pinned:
-        lines.append(f"Facts to remember: {history.pinned}")
-    return "\n".join(lines)
-
-
-def _working(run: RunView, work: RunActivity | None) -> str:
-    now = f", {tools(work.tools)}" if work is not None and work.tools else ""
-    what = f"“{snippet(work.text)}”" if work is not None and work.text else "a message"
-    return f"- {what}, for {lasting(timedelta(seconds=run.for_s))}{now}"
-
-
-def undone(prompt: str, did: Sequence[str]) -> str:
-    """Return the answer to ``/undo``; ``did`` are lines of ``did`` about tool calls."""
-    said = f"I removed the last turn from this conversation: “{snippet(prompt)}”."
-    if not did:
-        return said
-    more = [f"… and {count(len(did) - _MOST_CALLS, 'more call')}"] if did[_MOST_CALLS:] else []
-    head = "What its tools did is not undone:"
-    return "\n".join([said, head, *did[:_MOST_CALLS], *more])
-
-
-def did(tool: str, arguments: str, *, ok: bool | None) -> str:
-    """Return a line about a tool call of a turn that was undone."""
-    result = CALL_UNKNOWN if ok is None else CALL_DONE if ok else CALL_FAILED
-    return f"- {tool}({first_words(arguments, _ARGUMENTS)}): {result}"
-
-
-def usage(agent: AgentName, session: Spent, whole: Spent) -> str:
-    """Return the answer to ``/usage``."""
-    lines = [
-        "Today (UTC):",
-        f"This conversation: {_spent(session)}",
-        f"Agent {agent}, all conversations: {_spent(whole)}",
-    ]
-    if whole.used.tokens and whole.used.cost_usd is None:
-        lines.append("I do not know the price of this model.")
-    return "\n".join(lines)
-
-
-def _spent(spent: Spent) -> str:
-    used, budget = spent.used, spent.budget
-    of_turns = f" of {budget.turns:,}" if budget.turns else ""
-    of_tokens = f" of {budget.tokens:,}" if budget.tokens else ""
-    requests = "request" if used.requests == 1 and not budget.turns else "requests"
-    parts = [f"{used.requests:,}{of_turns} model {requests}", f"{used.tokens:,}{of_tokens} tokens"]
-    if used.cost_usd is not None or budget.usd is not None:
-        of_usd = f" of ${budget.usd:.2f}" if budget.usd is not None else ""
-        parts.append(f"${used.cost_usd or 0:.2f}{of_usd}")
-    return ", ".join(parts)
-
-
-def who(message: InboundMessage, *, owner: bool, session: SessionKey) -> str:
-    """Return the answer to ``/whoami``."""
-    sender, target = message.sender, message.target
-    name = " ".join(sender.name.split()) or "no name"
-    lines = [
-        f"You: {name}" + (f" (@{sender.username})" if sender.username else ""),
-        f"Your id: {sender.id}" + (", an owner" if owner else ""),
-        f"This chat: {target.channel}, {target.chat}"
-        + (f", topic {target.thread}" if target.thread else ""),
-        f"Session: {session}",
-    ]
-    return "\n".join(lines)
-
-
-def queue(policy: QueuePolicy, runs: Sequence[RunView], *, chosen: bool, full: bool) -> str:
-    """Return the answer to ``/queue``.
-
-    ``chosen``: the mode was set in this chat; ``full``: the conversation uses so much of the
-    context that only one run at a time may start (SPEC QUEUE-7).
-    """
-    waiting = sum(run.state in _WAITING for run in runs)
-    origin = "chosen in this chat" if chosen else "from the settings"
-    at_once = "1 at a time, because this conversation is long"
-    if not full:
-        at_once = f"{policy.concurrency} at a time"
-    last = "the oldest is dropped" if policy.drop is Drop.OLD else "new ones are rejected"
-    burst = f"messages sent within {policy.debounce_s:g} s are merged"
-    return "\n".join(
-        [
-            f"Mode: {policy.mode.value} ({origin}): {_MEANING[policy.mode]}",
-            f"Running: {len(runs) - waiting} (at most {at_once})",
-            f"Waiting: {waiting} (at most {policy.capacity}; when the queue is full, {last})",
-            f"Bursts: {burst if policy.debounce_s else 'each message is its own turn'}",
-            _modes(),
-        ]
-    )
-
-
-def queue_changed(mode: Mode, *, chosen: bool) -> str:
-    """Return the answer to ``/queue MODE``; the mode applies to later messages."""
-    origin = "Queue mode" if chosen else "Queue mode, as in the settings"
-    return f"{origin}: {mode.value}, {_MEANING[mode]}."
-
-
-def unknown_mode(word: str) -> str:
-    """Return the answer to ``/queue`` with a word that is not a mode."""
-    return f"There is no queue mode “{snippet(word)}”. {_modes()}"
-
-
-def _modes() -> str:
-    return f"Modes: {', '.join(Mode)}; /queue default restores the settings."
-
-
-_MEANING: Mapping[Mode, str] = {
-    Mode.QUEUE: "messages wait for their turn",
-    Mode.FOLLOWUP: "messages wait for their turn",
-    Mode.INTERRUPT: "a new message stops the running task and replaces waiting messages",
-    Mode.COLLECT: "waiting messages are merged into one turn",
-    Mode.STEER: "a new message is added to the running task if possible, otherwise it waits",
-}
-
-_WAITING = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
 
 
 def topic_gone(place: str, *, closed: bool) -> str:

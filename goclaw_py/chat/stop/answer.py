@@ -278,10 +278,13 @@ def author_of(message: InboundMessage) -> Actor:
     return Actor(ActorKind.PERSON, shown, via=target_text(where))
 
 
-def with_unread(answer: str, message: InboundMessage) -> str:
-    """Return the answer to a command, and what came with the command but was not read."""
+def with_unread(answer: str, message: InboundMessage, read: int | None = 0) -> str:
+    """Return the answer to a command, and what came with the command but was not read.
+
+    ``read`` is the number of words that it reads, None for all.
+    """
     files = 0 if message.press is not None else len(message.attachments)
-    note = texts.not_read(unread_words(message), files)
+    note = texts.not_read(unread_words(message, read), files)
     return "\n".join(filter(None, [answer, note]))
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
-from goclaw_py.chat.outbound.texts import RunActivity
 from goclaw_py.chat.stop.database import DatabaseStops
 from goclaw_py.chat.stop.plan import (
     Plan,
@@ -142,15 +141,12 @@ class LocalStops:
 
     def of_others(self, session: SessionKey, by: str) -> tuple[InboundMessage, ...]:
         """Return the messages of running and waiting runs, except this sender's."""
-        turns = self._turns([run.id for run in self.runs(session)])
-        return tuple(row.message for turn in turns if by not in turn.senders for row in turn.rows)
+        others = [turn for turn in self.turns(session) if by not in turn.senders]
+        return tuple(row.message for turn in others for row in turn.rows)
 
-    def activity(self, session: SessionKey) -> dict[RunId, RunActivity]:
-        """Return the activity of the runs of a session."""
-        turns = self._turns([run.id for run in self.runs(session)])
-        return {
-            turn.id: RunActivity(" ".join(turn.texts), turn.progress.tools_in_use) for turn in turns
-        }
+    def turns(self, session: SessionKey) -> Sequence[Turn]:
+        """Return the turns of the running and waiting runs of a session."""
+        return self._turns([run.id for run in self.runs(session)])
 
     def _facts(self, stop: Stop, chat: Target | None) -> list[Work]:
         """Return all work that this process knows, except messages without a turn."""

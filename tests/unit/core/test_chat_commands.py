@@ -3,10 +3,8 @@
 # ruff: noqa: RUF001  full-width marks mean themselves here
 from __future__ import annotations
 
-import re
 import unicodedata
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -176,36 +174,6 @@ def test_an_item_of_the_checklist_keeps_what_joins_its_characters() -> None:
     assert command.message == f"add call {family}"
 
 
-@pytest.mark.parametrize(
-    ("text", "unread"),
-    [
-        *(
-            ("/stop", ""),
-            ("/stop @x_Bot", ""),
-            ("/stop now", "now"),
-            ("/stopall\nand  then", "and then"),
-            ("stop", ""),
-        ),
-        *(("/status please", "please"), ("/help jobs", "jobs"), ("/undo it", "it")),
-        *(("/usage x", "x"), ("/whoami x", "x"), ("/start a b", "a b"), ("/start ref_42-x", "")),
-        *(("/queue steer", ""), ("/queue steer what now?", "what now?"), ("/queue\u200b", "")),
-        *(("/jobs pause 2", ""), ("/jobs pause 2 and 3", "and 3"), ("/jobs\nnow", "")),
-        *(("/heartbeat on", ""), ("/heartbeat now the mail", "the mail")),
-        *(("/heartbeat add a b c", ""), ("/heartbeat done 2 3", "3"), ("/mute 2h", "")),
-        *(
-            ("/mute 2h\nthanks", "thanks"),
-            ("/timezone Europe/Berlin", ""),
-            ("/deny too dear", "too dear"),
-        ),
-        *(("/approve once", ""), ("/approve once ok?", "ok?"), ("/cancel it", "it")),
-        *(("hello there", ""), ("/weather Oslo", ""), ("/new \u200b ", "")),
-    ],
-)
-def test_words_that_a_command_does_not_read_are_known(text: str, unread: str) -> None:
-    """SPEC CMD-5."""
-    assert unread_words(replace(HELLO, text=text)) == unread
-
-
 def test_what_is_behind_new_is_a_message_of_its_own() -> None:
     """SPEC CMD-5."""
     photo = Attachment(FileKind.PHOTO, "1")
@@ -336,12 +304,6 @@ def test_every_command_of_the_menu_works_and_says_what_it_does() -> None:
     for name, what in MENU:
         assert parse_command(f"/{name}") is not None
         assert what
-
-
-def test_the_guide_explains_every_command_of_the_menu_and_no_other() -> None:
-    guide = (Path(__file__).parents[3] / "docs/guide/commands.md").read_text("utf-8")
-    named = set(re.findall(r"(?<![\w.])/([a-z]+)", guide.split("## ")[0]))
-    assert named == {name for name, _ in MENU} | {"reset"}
 
 
 def test_a_committed_command_is_ours_whatever_name_it_bears() -> None:

@@ -7,6 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.chat.commands.new import NEW_SESSION
+from goclaw_py.chat.commands.retry import NOT_RETRIED
+from goclaw_py.chat.commands.start import GREETING
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.chat_commands import NAMES, retry_buttons
 from goclaw_py.core.errors import AgentError, StoreUnavailable
@@ -174,7 +177,7 @@ async def test_a_message_without_text_gets_a_polite_line_and_no_run() -> None:
 async def test_commands_are_answered_without_a_run_if_they_are_ours() -> None:
     """SPEC CMD-2, CMD-5."""
     async with a_process() as gateway:
-        assert await gateway.ask("/start") == texts.GREETING
+        assert await gateway.ask("/start") == GREETING
         answer = await gateway.ask("/help")
         assert "/stop - " in answer
         assert "/new - " in answer
@@ -204,7 +207,7 @@ async def test_a_run_that_new_has_stopped_does_not_write_into_the_fresh_history(
         await gateway.ask("hello")
         await gateway.say("old")
         await agent.until_active(1)
-        assert await gateway.ask("/new") == texts.NEW_SESSION
+        assert await gateway.ask("/new") == NEW_SESSION
         await gateway.ask("new")
         assert agent.requests[2].history == ()
         assert await gateway.said_in_history() == ["new", "fresh"]
@@ -221,7 +224,7 @@ async def test_what_was_said_after_new_is_not_stopped_when_new_must_be_tried_aga
         await asyncio.sleep(3)
         gateway.store.broken = set()
         await gateway.channel.until_sent(3)
-        assert gateway.channel.texts() == ["re: old", texts.NEW_SESSION, "re: new"]
+        assert gateway.channel.texts() == ["re: old", NEW_SESSION, "re: new"]
         assert gateway.scripted.requests[1].history == ()
         assert await gateway.outcomes() == [Outcome.COMPLETED, Outcome.COMPLETED]
 
@@ -254,7 +257,7 @@ async def test_the_button_below_a_failure_tries_again_once() -> None:
         assert agent.prompts == ["hello", "hello"]
         assert any(isinstance(one, ButtonsUsed) for one in gateway.channel.signals)
         await gateway.gateway.accept([press(data)])
-        await until(lambda: gateway.channel.texts()[-1] == texts.NOT_RETRIED)
+        await until(lambda: gateway.channel.texts()[-1] == NOT_RETRIED)
         assert agent.prompts == ["hello", "hello"]
 
 
@@ -265,7 +268,7 @@ async def test_a_press_that_names_messages_of_another_chat_tries_nothing() -> No
         data = await failed(gateway)
         await gateway.gateway.accept([press(data, chat="bob")])
         await asyncio.sleep(30)
-        assert gateway.channel.texts("bob") == [texts.NOT_RETRIED]
+        assert gateway.channel.texts("bob") == [NOT_RETRIED]
         assert agent.prompts == ["hello"]
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goclaw_py.chat.commands.start import GREETING
 from goclaw_py.chat.outbound import texts as wording
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import RunEnded
@@ -136,7 +137,7 @@ async def test_a_command_that_was_committed_before_the_crash_is_carried_out() ->
     await asyncio.sleep(20)
     async with a_process(database=database) as second:
         await second.channel.until_sent(1)
-        assert second.channel.texts() == [wording.GREETING]
+        assert second.channel.texts() == [GREETING]
 
 
 async def test_a_second_gateway_disturbs_nothing_and_waits_for_the_poller_lease() -> None:

@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.chat.commands.help_text import help_text
+from goclaw_py.chat.commands.new import NEW_SESSION
+from goclaw_py.chat.commands.queue import queue_changed
+from goclaw_py.chat.commands.registry import help_text
 from goclaw_py.chat.outbound import texts as wording
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import MAIN_AGENT
@@ -40,7 +42,7 @@ async def test_what_is_said_after_a_held_up_new_waits_although_a_look_fails_in_b
         await gateway.say("after")
         gateway.store.broken = set()
         await gateway.channel.until_sent(3)
-        assert gateway.channel.texts() == ["re: first", wording.NEW_SESSION, "re: after"]
+        assert gateway.channel.texts() == ["re: first", NEW_SESSION, "re: after"]
         assert await gateway.said_in_history() == ["after", "re: after"]
 
 
@@ -143,7 +145,7 @@ async def test_a_row_whose_failure_meets_a_bug_too_is_tried_again_and_holds_up_n
         await gateway.say("/queue collect", "after")
         await until(lambda: gateway.scripted.prompts == ["after"], within_s=1)
         await gateway.channel.until_sent(2)
-        answers = {wording.queue_changed(Mode.COLLECT, chosen=True), "re: after"}
+        answers = {queue_changed(Mode.COLLECT, chosen=True), "re: after"}
         assert set(gateway.channel.texts()) == answers
         assert gateway.pending == []
 
@@ -158,7 +160,7 @@ async def test_a_row_whose_failure_waits_for_the_database_holds_up_what_follows(
         assert gateway.scripted.prompts == []
         gateway.store.broken = set()
         await gateway.channel.until_sent(2)
-        assert gateway.channel.texts() == [wording.NEW_SESSION, "re: after"]
+        assert gateway.channel.texts() == [NEW_SESSION, "re: after"]
 
 
 async def test_a_command_that_was_cancelled_half_way_is_taken_up_again() -> None:

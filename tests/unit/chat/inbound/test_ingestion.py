@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.chat.commands.help_text import help_text
+from goclaw_py.chat.commands.registry import help_text
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKind
 from goclaw_py.core.outcomes import Outcome

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from goclaw_py.chat.commands.new import NEW_SESSION
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.errors import AgentError, StoreUnavailable
 from goclaw_py.core.messages import Target
@@ -176,11 +177,11 @@ async def test_a_stop_takes_back_the_oldest_that_is_kept() -> None:
 async def test_a_new_conversation_forgets_what_was_kept() -> None:
     async with outage() as (gateway, provider):
         await gateway.ask("one")
-        assert await gateway.ask("/new") == texts.NEW_SESSION
+        assert await gateway.ask("/new") == NEW_SESSION
         assert gateway.pending == []
         provider.down = None
         await gateway.ask("two")
-        assert gateway.channel.texts() == [texts.KEPT, texts.NEW_SESSION, "re: two"]
+        assert gateway.channel.texts() == [texts.KEPT, NEW_SESSION, "re: two"]
 
 
 async def test_a_restart_tries_at_once() -> None:

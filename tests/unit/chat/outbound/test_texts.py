@@ -7,15 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from goclaw_py.chat.commands.help_text import help_text
 from goclaw_py.chat.outbound import texts
-from goclaw_py.core.chat_commands import MENU
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName, RunId, SessionKey
-from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.messages import Attachment, FileKind
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.records import ToolCall
-from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
-from goclaw_py.scheduler.views import RunState, RunView
 
 
 @pytest.mark.parametrize(
@@ -45,13 +40,6 @@ def test_a_stop_says_what_it_did(runs: int, dropped: int, more: dict[str, int], 
     assert texts.stopped(runs, dropped, **given) == words  # type: ignore[arg-type]  # by name
 
 
-def test_help_names_every_command_of_the_menu() -> None:
-    """SPEC CMD-5."""
-    lines = [line for line in help_text().splitlines() if " - " in line]
-    assert {f"/{name} - {what}" for name, what in MENU} <= set(lines)
-    assert len(lines) == len(set(lines))
-
-
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
@@ -73,38 +61,6 @@ def test_a_notice_blames_the_queue_only_where_the_queue_was_full(reason: Reason 
     """SPEC QUEUE-5: whatever reason is added, its words are true."""
     queue_was_full = reason in (Reason.QUEUE_FULL, Reason.QUEUE_DROPPED)
     assert ("The queue" in texts.dropped(["hi"], reason)) is queue_was_full
-
-
-def test_every_mode_is_explained_in_words_of_its_own() -> None:
-    """SPEC CMD-5."""
-    said = {mode: texts.queue_changed(mode, chosen=True) for mode in Mode}
-    assert all(text.startswith(f"Queue mode: {mode.value}, ") for mode, text in said.items())
-    assert len({text.partition(", ")[2] for text in said.values()}) == len(Mode) - 1, (
-        "followup is queue by another name"
-    )
-
-
-@pytest.mark.parametrize(
-    ("policy", "words"),
-    [
-        (QueuePolicy(capacity=3),
-         "Waiting: 3 (at most 3; when the queue is full, the oldest is dropped)"),
-        (QueuePolicy(drop=Drop.NEW),
-         "Waiting: 3 (at most 10; when the queue is full, new ones are rejected)"),
-        (QueuePolicy(concurrency=3), "Running: 4 (at most 3 at a time)"),
-        (QueuePolicy(debounce_s=1.5), "Bursts: messages sent within 1.5 s are merged"),
-    ],
-)  # fmt: skip
-def test_the_queue_is_told_in_numbers(policy: QueuePolicy, words: str) -> None:
-    """SPEC CMD-5."""
-    runs = [view(state) for state in RunState if state is not RunState.DONE]
-    assert words in texts.queue(policy, runs, chosen=False, full=False).splitlines()
-
-
-def test_a_full_context_explains_why_one_run_works_at_a_time() -> None:
-    """SPEC QUEUE-7."""
-    policy = QueuePolicy(concurrency=3)
-    assert "at most 1 at a time, because" in texts.queue(policy, [], chosen=True, full=True)
 
 
 def test_a_notice_counts_all_messages_and_quotes_the_first_three() -> None:
@@ -141,10 +97,6 @@ def test_a_cut_reply_is_marked_in_the_history(text: str, outcome: Outcome, kept:
     assert texts.cut_reply(text, outcome) == kept
 
 
-def view(state: RunState, for_s: float = 0) -> RunView:
-    return RunView(RunId("a"), SessionKey("s"), AgentName("main"), LaneName("main"), state, for_s)
-
-
 PAID = ToolCall("pay", "1", datetime(2026, 1, 1, tzinfo=UTC), ok=True)
 SENT = replace(PAID, name="send", ok=None)
 REFUSED = replace(SENT, ok=False, uncertain=True)
@@ -178,47 +130,6 @@ def test_a_message_that_is_given_up_says_what_was_done(
     assert texts.done_before(calls) == words
 
 
-def test_the_status_of_an_idle_session_shows_zeros() -> None:
-    """SPEC CMD-5."""
-    text = "Agent: main\nRunning: 0\nWaiting: 0\nMessages in this conversation: 12"
-    assert texts.status([], texts.SessionMemory(12), agent=MAIN_AGENT) == text
-
-
-@pytest.mark.parametrize(("share", "shown"), [(0.0, "0%"), (0.604, "60%"), (1.3, "130%")])
-def test_the_status_tells_how_much_of_the_context_is_used(share: float, shown: str) -> None:
-    """SPEC CMD-5."""
-    assert (
-        texts.status([], texts.SessionMemory(0, share), agent=MAIN_AGENT).splitlines()[-1]
-        == f"Context used: {shown}"
-    )
-
-
-def test_the_status_sorts_every_state_into_running_waiting_or_stopping() -> None:
-    """SPEC CMD-5."""
-    runs = [view(state, 61.4) for state in RunState if state is not RunState.DONE]
-    said = texts.status(runs, texts.SessionMemory(0), agent=MAIN_AGENT)
-    assert said.splitlines() == [
-        "Agent: main", "Running: 2", "- a message, for 1 minute", "- a message, for 1 minute",
-        "Waiting: 3", "Stopping: 2", "Messages in this conversation: 0",
-    ]  # fmt: skip
-
-
-def test_the_status_says_what_is_worked_on_by_which_model_for_how_long() -> None:
-    """SPEC CMD-5."""
-    said = texts.status(
-        [view(RunState.RUNNING, 61.4)],
-        texts.SessionMemory(0),
-        agent=MAIN_AGENT,
-        model="openai:gpt-4o",
-        works={RunId("a"): texts.RunActivity("find the bill", ("read_file",))},
-    )
-    assert said.splitlines()[:3] == [
-        "Agent: main, model openai:gpt-4o",
-        "Running: 1",
-        "- “find the bill”, for 1 minute, ⚙ read_file …",
-    ]
-
-
 @pytest.mark.parametrize(
     ("attachment", "words"),
     [
@@ -234,29 +145,6 @@ def test_a_file_is_named_where_only_words_are_kept(attachment: Attachment, words
 
 def test_a_long_name_of_a_file_does_not_fill_the_chat() -> None:
     assert len(texts.file_not_sent("x" * 5000, "it is gone")) < 120
-
-
-@pytest.mark.parametrize(
-    ("owner", "username", "thread", "words"),
-    [
-        (True, "ann", None, "You: Ann B (@ann)\nYour id: 7, an owner\nThis chat: telegram, 42\n"),
-        (False, None, "9", "You: Ann B\nYour id: 7\nThis chat: telegram, 42, topic 9\n"),
-    ],
-)
-def test_whoami_says_how_the_sender_is_known(
-    owner: bool, username: str | None, thread: str | None, words: str
-) -> None:
-    """SPEC CMD-5."""
-    message = InboundMessage(
-        "42:1",
-        Target("telegram", "default", "42", thread),
-        PeerKind.DIRECT,
-        Sender("7", "Ann\n  B", username),
-        "/whoami",
-        datetime(2026, 1, 1, tzinfo=UTC),
-    )
-    text = texts.who(message, owner=owner, session=SessionKey("agent:main"))
-    assert text == f"{words}Session: agent:main"
 
 
 def test_an_unsupported_kind_is_named() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.chat.commands.help_text import help_text
+from goclaw_py.chat.commands.registry import help_text
 from goclaw_py.chat.outbound import texts as wording
 from goclaw_py.core.chat_commands import stop_data
 from goclaw_py.core.errors import StoreUnavailable

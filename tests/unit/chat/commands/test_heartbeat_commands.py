@@ -9,11 +9,15 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from goclaw_py.chat.access.access_control import AccessControl
+from goclaw_py.chat.commands.command import CommandServices, CommandUse, answer_command
 from goclaw_py.chat.commands.heartbeat import HeartbeatCommands
+from goclaw_py.chat.commands.registry import COMMANDS
 from goclaw_py.core.chat_commands import TypedCommand, our_command
 from goclaw_py.core.errors import BadChecklist, StoreUnavailable
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, HeartbeatRunId
@@ -55,11 +59,13 @@ class Chats:
         access, policy = AccessRules(allow=frozenset({"ann"})), QueuePolicy()
         usual = ChatRules(MAIN_AGENT, access, policy, policy)
         rules = replace(usual, narrower={"writers": replace(usual, agent=WRITER)})
-        self.commands = HeartbeatCommands(
-            None if without else self.service,
-            SessionSettings({("telegram", "default"): rules}, ContextUsage({})),
-            AccessControl(self.store, LoopClock()),
-            self.store.zone_of,
+        self.commands = cast(
+            "CommandServices",
+            SimpleNamespace(
+                heartbeats=HeartbeatCommands(None if without else self.service, self.store.zone_of),
+                policies=SessionSettings({("telegram", "default"): rules}, ContextUsage({})),
+                access_control=AccessControl(self.store, LoopClock()),
+            ),
         )
 
     async def ask(self, text: str, *, sender: str = "ann", target: Target = ANN) -> str:
@@ -70,7 +76,7 @@ class Chats:
         """Carry out a command as often as this is called."""
         command = our_command(row.message.text)
         assert isinstance(command, TypedCommand)
-        return await self.commands.answer(row, command)
+        return await answer_command(COMMANDS[command.name], CommandUse(row, command, self.commands))
 
     async def crash_after(self, row: InboxRow) -> None:
         """Carry out a command; the process ends before that is stored."""
@@ -436,7 +442,7 @@ async def test_what_is_no_number_of_this_chats_list_ticks_off_nothing(chats: Cha
 
 async def test_a_gateway_without_heartbeats_says_so_and_runs_no_agent() -> None:
     async with a_process() as gateway:
-        gateway.commands._heartbeats._service = None
+        gateway.commands._services.heartbeats._service = None
         for text in ("/heartbeat", "/mute 2h"):
             assert await gateway.ask(text) == words.NONE
         assert gateway.scripted.prompts == []
@@ -446,7 +452,7 @@ async def test_in_a_gateway_an_outage_delays_a_command_and_does_not_double_it() 
     """SPEC DB-4, IO-2."""
     async with a_process() as gateway:
         service = FakeHeartbeats(clock=gateway.clock)
-        gateway.commands._heartbeats._service = service
+        gateway.commands._services.heartbeats._service = service
         gateway.store.broken = {"settle"}
         await gateway.say("/heartbeat add Mail of Ann")
         await asyncio.sleep(10)

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from goclaw_py.chat.access.access_control import AccessControl
-from goclaw_py.chat.outbound import texts
+from goclaw_py.chat.commands.queue import NOT_AN_OWNER, unknown_mode
 from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome
@@ -27,7 +27,7 @@ DUTIES = {
     *("recover", "release_sessions", "renew", "settle_results"),
 }
 """What a process asks the database now and then, whatever happens."""
-OWNERS_ONLY = texts.NOT_AN_OWNER
+OWNERS_ONLY = NOT_AN_OWNER
 
 
 ANN = Target("telegram", "default", "ann")
@@ -80,7 +80,7 @@ async def test_an_unknown_word_gets_one_line_that_lists_the_modes() -> None:
     async with a_process() as gateway:
         for word in ("fast", "colect", "mode", "queue,", "-"):
             answer = await gateway.ask(f"/queue {word}")
-            assert answer == texts.unknown_mode(word)
+            assert answer == unknown_mode(word)
             assert len(answer.splitlines()) == 1
             assert all(mode in answer for mode in (*Mode, "default"))
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.chat.commands.undo import NOTHING_TO_UNDO, UNDO_BUSY, UNDO_REFUSED, UNDO_SUMMARIZED
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.errors import AgentError
 from goclaw_py.core.messages import InboundMessage, PeerKind
@@ -33,7 +34,7 @@ async def prompts_read(gateway: GatewayProcess) -> list[str]:
 
 async def test_each_undo_takes_one_more_turn_until_there_is_none() -> None:
     async with a_process(ways=AT_ONCE) as gateway:
-        assert await gateway.ask("/undo") == texts.NOTHING_TO_UNDO
+        assert await gateway.ask("/undo") == NOTHING_TO_UNDO
         for text in ("one", "two", "three"):
             await gateway.ask(text)
         assert await gateway.ask("/undo") == undone("three")
@@ -41,7 +42,7 @@ async def test_each_undo_takes_one_more_turn_until_there_is_none() -> None:
         assert await prompts_read(gateway) == ["one", "re: one"]
         for text in ("now?", "one"):
             assert await gateway.ask("/undo") == undone(text)
-        assert await gateway.ask("/undo") == texts.NOTHING_TO_UNDO
+        assert await gateway.ask("/undo") == NOTHING_TO_UNDO
         assert await gateway.said_in_history() == []
 
 
@@ -58,7 +59,7 @@ async def test_it_does_not_go_beyond_a_new_conversation() -> None:
     async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("one")
         await gateway.ask("/new")
-        assert await gateway.ask("/undo") == texts.NOTHING_TO_UNDO
+        assert await gateway.ask("/undo") == NOTHING_TO_UNDO
         await gateway.ask("two")
         assert await gateway.ask("/undo") == undone("two")
 
@@ -69,7 +70,7 @@ async def test_it_does_not_go_into_a_summary() -> None:
         await gateway.ask("one")
         await gateway.ask("two")
         assert await gateway.ask("/undo") == undone("two")
-        assert await gateway.ask("/undo") == texts.UNDO_SUMMARIZED
+        assert await gateway.ask("/undo") == UNDO_SUMMARIZED
 
 
 async def test_what_tools_did_is_listed_and_stays() -> None:
@@ -107,7 +108,7 @@ async def test_while_something_runs_or_waits_nothing_is_undone() -> None:
         await gateway.ask("one")
         await gateway.say("two")
         await gateway.scripted.until_active(1)
-        assert await gateway.ask("/undo") == texts.UNDO_BUSY
+        assert await gateway.ask("/undo") == UNDO_BUSY
         gateway.scripted.release()
         await until(lambda: gateway.pending == [])
         assert await gateway.said_in_history() == ["one", "one!", "two", "released"]
@@ -118,7 +119,7 @@ async def test_while_a_message_waits_for_a_provider_nothing_is_undone() -> None:
     async with a_process(ScriptedAgent(Say("one!"), Fail(down)), AT_ONCE) as gateway:
         await gateway.ask("one")
         assert await gateway.ask("two") == texts.KEPT
-        assert await gateway.ask("/undo") == texts.UNDO_BUSY
+        assert await gateway.ask("/undo") == UNDO_BUSY
 
 
 async def test_a_lost_answer_of_the_database_undoes_nothing_more() -> None:
@@ -161,4 +162,4 @@ async def test_in_a_group_owners_and_admins_undo(
         await gateway.gateway.accept([said("/undo", sender)])
         await until(lambda: len(channel.texts(TEAM)) == 2)
         answer = channel.texts(TEAM)[-1]
-        assert answer.startswith("I removed the last turn") if may else answer == texts.UNDO_REFUSED
+        assert answer.startswith("I removed the last turn") if may else answer == UNDO_REFUSED

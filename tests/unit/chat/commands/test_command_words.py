@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from goclaw_py.chat.outbound import texts
+from goclaw_py.chat.commands.new import NEW_SESSION
 from goclaw_py.core.messages import Attachment, FileKind
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from tests.support.harness import a_process, message, until
@@ -19,7 +19,7 @@ async def test_words_behind_new_are_the_first_message_of_the_new_conversation() 
         await gateway.ask("hello")
         await gateway.say("/new what is the capital of France?")
         await until(lambda: len(gateway.channel.texts("ann")) == 3)
-        assert gateway.channel.texts("ann")[1] == texts.NEW_SESSION
+        assert gateway.channel.texts("ann")[1] == NEW_SESSION
         assert gateway.scripted.prompts == ["hello", "what is the capital of France?"]
         assert (await gateway.said_in_history())[0] == "what is the capital of France?"
 
@@ -69,7 +69,7 @@ async def test_a_photo_whose_caption_is_new_begins_the_new_conversation() -> Non
         photo = Attachment(FileKind.PHOTO, "1")
         await gateway.gateway.accept([replace(message("/new"), attachments=(photo,))])
         await until(lambda: len(gateway.channel.texts("ann")) == 2)
-        assert gateway.channel.texts("ann")[0] == texts.NEW_SESSION
+        assert gateway.channel.texts("ann")[0] == NEW_SESSION
         assert len(gateway.scripted.requests) == 1
 
 

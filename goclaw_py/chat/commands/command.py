@@ -1,0 +1,130 @@
+"""What a chat command is. Each has a module of its own in this folder; ``registry`` finds them.
+
+Everybody who gets here may talk to the agent. What else a use of a command needs, its module
+declares (``ChatCommand.who``), and ``answer_command`` checks it before the handler is called: a
+handler cannot forget it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from goclaw_py.chat.access.access_control import AccessControl
+from goclaw_py.core.chat_commands import TypedCommand
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.records import InboxRow, Store
+from goclaw_py.runs.budget_tracker import BudgetTracker
+from goclaw_py.runs.session_settings import SessionSettings
+
+if TYPE_CHECKING:
+    # These have commands or buttons of their own.
+    from goclaw_py.chat.commands.heartbeat import HeartbeatCommands
+    from goclaw_py.chat.commands.jobs import JobCommands
+    from goclaw_py.chat.inbound.approvals import ToolApprovals
+    from goclaw_py.chat.stop.execute import StopExecutor
+
+
+@dataclass(frozen=True, slots=True)
+class CommandServices:
+    """What commands may use.
+
+    Args:
+        node: Returns the present id of this node.
+    """
+
+    store: Store
+    clock: Clock
+    node: Callable[[], NodeId]
+    stops: StopExecutor
+    policies: SessionSettings
+    access_control: AccessControl
+    budget_tracker: BudgetTracker
+    jobs: JobCommands
+    heartbeats: HeartbeatCommands
+    approvals: ToolApprovals
+
+
+@dataclass(frozen=True, slots=True)
+class CommandUse:
+    """A command that somebody has typed."""
+
+    row: InboxRow
+    command: TypedCommand
+    services: CommandServices
+
+    @property
+    def is_by_owner(self) -> bool:
+        """Return whether an owner has typed it."""
+        message = self.row.message
+        rules = self.services.policies.rules(message.target).access
+        return self.services.access_control.is_owner(message.target, message.sender.id, rules)
+
+
+@dataclass(frozen=True, slots=True)
+class Everybody:
+    """Everybody who may talk to the agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnersOnly:
+    """Owners only; others get the ``refusal``.
+
+    Args:
+        when: Returns whether a use is for owners only; others are for everybody.
+    """
+
+    refusal: str
+    when: Callable[[CommandUse], bool] = lambda _: True
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerDecides:
+    """The handler has rights of its own: ``clause`` of the specification."""
+
+    clause: str
+
+
+class HelpGroup(StrEnum):
+    """The headings of ``/help``."""
+
+    TASKS = "Running tasks"
+    CONVERSATION = "This conversation"
+    JOBS = "Jobs and reminders"
+    HEARTBEAT = "Background checklist (heartbeat)"
+
+
+def reads_nothing(_command: TypedCommand) -> int:
+    """Return how many words behind it a command without arguments reads."""
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCommand:
+    """A command; its description for menus is in ``core.chat_commands.MENU``.
+
+    Args:
+        who: Who may use it.
+        group: Where ``/help`` lists it; None: it does not.
+        handler: Returns the answer, "" for none. Raises ``StoreUnavailable``; then it is called
+            again later. None: it is executed when it arrives, before its commit.
+        words_read: Returns how many words behind it are read, None for all; of the others the
+            answer says that they are not.
+    """
+
+    name: str
+    who: Everybody | OwnersOnly | HandlerDecides
+    group: HelpGroup | None
+    handler: Callable[[CommandUse], Awaitable[str]] | None
+    words_read: Callable[[TypedCommand], int | None] = reads_nothing
+
+
+async def answer_command(command: ChatCommand, use: CommandUse) -> str:
+    """Execute a command, if its user may; return the answer. Raises ``StoreUnavailable``."""
+    who = command.who
+    if isinstance(who, OwnersOnly) and who.when(use) and not use.is_by_owner:
+        return who.refusal
+    return "" if command.handler is None else await command.handler(use)

@@ -1,0 +1,102 @@
+"""``/queue``: show or change how messages wait in a chat (CMD-5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from goclaw_py.chat.commands.command import ChatCommand, CommandUse, HelpGroup, OwnersOnly
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.chat_commands import TypedCommand
+from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
+from goclaw_py.scheduler.views import RunState, RunView
+
+log = logging.getLogger(__name__)
+
+NOT_AN_OWNER: Final = "Only an owner can change the queue mode of this chat."
+_MODES: Mapping[str, Mode | None] = {**{mode.value: mode for mode in Mode}, "default": None}
+
+
+async def _queue(use: CommandUse) -> str:
+    """Show or change the queue mode of a chat."""
+    word, session, message = use.command.action, use.row.session, use.row.message
+    policies = use.services.policies
+    if not word:
+        return queue(
+            policies.policy(session, message),
+            use.services.stops.local.runs(session),
+            chosen=policies.chosen(session) is not None,
+            full=policies.contexts.is_full(session),
+        )
+    if word not in _MODES:
+        return unknown_mode(word)
+    mode = _MODES[word]
+    await use.services.store.choose_mode(session, mode)
+    policies.choose(session, mode)
+    now = policies.policy(session, message).mode
+    log.info("queue_mode_changed", extra={"session": session, "mode": word})
+    return queue_changed(now, chosen=mode is not None)
+
+
+def _changes(use: CommandUse) -> bool:
+    return use.command.action in _MODES
+
+
+def _words_read(_command: TypedCommand) -> int:
+    return 1
+
+
+def queue(policy: QueuePolicy, runs: Sequence[RunView], *, chosen: bool, full: bool) -> str:
+    """Return the answer to ``/queue``.
+
+    ``chosen``: the mode was set in this chat; ``full``: the conversation uses so much of the
+    context that only one run at a time may start (SPEC QUEUE-7).
+    """
+    waiting = sum(run.state in _WAITING for run in runs)
+    origin = "chosen in this chat" if chosen else "from the settings"
+    at_once = "1 at a time, because this conversation is long"
+    if not full:
+        at_once = f"{policy.concurrency} at a time"
+    last = "the oldest is dropped" if policy.drop is Drop.OLD else "new ones are rejected"
+    burst = f"messages sent within {policy.debounce_s:g} s are merged"
+    return "\n".join(
+        [
+            f"Mode: {policy.mode.value} ({origin}): {_MEANING[policy.mode]}",
+            f"Running: {len(runs) - waiting} (at most {at_once})",
+            f"Waiting: {waiting} (at most {policy.capacity}; when the queue is full, {last})",
+            f"Bursts: {burst if policy.debounce_s else 'each message is its own turn'}",
+            _modes(),
+        ]
+    )
+
+
+def queue_changed(mode: Mode, *, chosen: bool) -> str:
+    """Return the answer to ``/queue MODE``; the mode applies to later messages."""
+    origin = "Queue mode" if chosen else "Queue mode, as in the settings"
+    return f"{origin}: {mode.value}, {_MEANING[mode]}."
+
+
+def unknown_mode(word: str) -> str:
+    """Return the answer to ``/queue`` with a word that is not a mode."""
+    return f"There is no queue mode “{texts.snippet(word)}”. {_modes()}"
+
+
+def _modes() -> str:
+    return f"Modes: {', '.join(Mode)}; /queue default restores the settings."
+
+
+_MEANING: Mapping[Mode, str] = {
+    Mode.QUEUE: "messages wait for their turn",
+    Mode.FOLLOWUP: "messages wait for their turn",
+    Mode.INTERRUPT: "a new message stops the running task and replaces waiting messages",
+    Mode.COLLECT: "waiting messages are merged into one turn",
+    Mode.STEER: "a new message is added to the running task if possible, otherwise it waits",
+}
+
+_WAITING = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
+
+
+COMMANDS = (
+    ChatCommand("queue", OwnersOnly(NOT_AN_OWNER, _changes), HelpGroup.TASKS, _queue, _words_read),
+)

@@ -1,0 +1,60 @@
+"""All chat commands: each module of this folder with ``COMMANDS`` has some, and /help is here.
+
+Their names and their descriptions are in ``core.chat_commands.MENU``, because channels and access
+control recognise commands too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType
+from typing import Final
+
+from goclaw_py.chat import commands
+from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
+from goclaw_py.core.chat_commands import MENU, Command, TypedCommand
+
+_NOT_COMMANDS: Final = ("handlers", "registry")
+
+_EXAMPLES: Final = (
+    "Examples:",
+    "/jobs pause 2 - pause the second job of /jobs",
+    "/timezone Europe/Paris - set your time zone",
+    "/heartbeat add every 2h: is the build green?",
+    "/mute until 18:00",
+    "Reply /stop to one of your messages to stop only that one.",
+)
+
+
+async def _help(_use: CommandUse) -> str:
+    return help_text()
+
+
+def _commands() -> Iterator[ChatCommand]:
+    yield ChatCommand("help", Everybody(), HelpGroup.CONVERSATION, _help)
+    for module in iter_modules(commands.__path__):
+        if module.name not in _NOT_COMMANDS:
+            found = import_module(f"{commands.__name__}.{module.name}")
+            yield from getattr(found, "COMMANDS", ())
+
+
+COMMANDS: Final[Mapping[str, ChatCommand]] = MappingProxyType(
+    {one.name: one for one in _commands()}
+)
+"""The commands by name."""
+
+
+def words_read(command: Command) -> int | None:
+    """Return how many words behind a command are read, None for all."""
+    return COMMANDS[command.name].words_read(command) if isinstance(command, TypedCommand) else 0
+
+
+def help_text() -> str:
+    """Return the answer to ``/help``: the menu in groups, and examples."""
+    lines = ["Write to me in plain words, for example: remind me in 20 minutes to call Ann."]
+    for group in HelpGroup:
+        lines += ["", f"{group}:"]
+        lines += [f"/{name} - {what}" for name, what in MENU if COMMANDS[name].group is group]
+    return "\n".join([*lines, "", *_EXAMPLES])

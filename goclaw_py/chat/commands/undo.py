@@ -1,0 +1,68 @@
+"""``/undo``: remove the last turn from the conversation (CMD-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from goclaw_py.chat.commands.command import ChatCommand, CommandUse, HandlerDecides, HelpGroup
+from goclaw_py.chat.outbound import texts
+from goclaw_py.chat.stop.answer import with_unread
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.text import count, first_words
+
+NOTHING_TO_UNDO: Final = "There is nothing to undo: this conversation has no turns."
+UNDO_BUSY: Final = (
+    "I did not undo anything, because a task is running or waiting here. Stop it with /stop, or "
+    "wait for it, and then send /undo again."
+)
+UNDO_SUMMARIZED: Final = (
+    "I cannot undo more: earlier turns are summarised together. /new starts a new conversation."
+)
+UNDO_REFUSED: Final = (
+    "Only an owner or an admin of this group can undo a turn of this conversation."
+)
+_MOST_CALLS: Final = 20
+_ARGUMENTS: Final = 100
+
+
+async def _undo(use: CommandUse) -> str:
+    """Remove the last turn; the answer is stored in the same transaction (SPEC CMD-7)."""
+    row, message, services = use.row, use.row.message, use.services
+    rights = services.stops.rights
+    if rights.limit(message) is not None and not await rights.is_admin_after_all(message):
+        return UNDO_REFUSED
+    if services.stops.local.is_busy(row.session):
+        return UNDO_BUSY
+    turn = await services.store.last_turn(row.session)
+    if turn is None:
+        return NOTHING_TO_UNDO
+    if turn.is_summarized:
+        return UNDO_SUMMARIZED
+    did = [_call(call.name, call.arguments, ok=call.ok) for call in turn.calls if call.side_effects]
+    undone_text = with_unread(_undone(turn.prompt, did), message)
+    answer = OutboundMessage(message.target, undone_text)
+    now, node = services.clock.now(), services.node()
+    undone = await services.store.undo_turn(
+        row.session, turn.run, row=row.id, say=answer, now=now, node=node
+    )
+    # False: a run has started meanwhile.
+    return "" if undone else UNDO_BUSY
+
+
+def _undone(prompt: str, did: Sequence[str]) -> str:
+    said = f"I removed the last turn from this conversation: “{texts.snippet(prompt)}”."
+    if not did:
+        return said
+    more = [f"… and {count(len(did) - _MOST_CALLS, 'more call')}"] if did[_MOST_CALLS:] else []
+    head = "What its tools did is not undone:"
+    return "\n".join([said, head, *did[:_MOST_CALLS], *more])
+
+
+def _call(tool: str, arguments: str, *, ok: bool | None) -> str:
+    """Return a line about a tool call of a turn that was undone."""
+    result = texts.CALL_UNKNOWN if ok is None else texts.CALL_DONE if ok else texts.CALL_FAILED
+    return f"- {tool}({first_words(arguments, _ARGUMENTS)}): {result}"
+
+
+COMMANDS = (ChatCommand("undo", HandlerDecides("CMD-7"), HelpGroup.CONVERSATION, _undo),)

@@ -1,0 +1,114 @@
+"""Each command is declared once, with who may use it; help, menu and guide name the same."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from goclaw_py.chat.commands.command import (
+    ChatCommand,
+    CommandServices,
+    CommandUse,
+    HelpGroup,
+    OwnersOnly,
+    answer_command,
+)
+from goclaw_py.chat.commands.registry import COMMANDS, help_text, words_read
+from goclaw_py.core.chat_commands import (
+    MENU,
+    NAMES,
+    TypedCommand,
+    our_command_of,
+    unread_words,
+)
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.records import InboxKind, InboxRow
+from goclaw_py.testing.clock import START
+from tests.support.harness import message, session_of
+
+
+def test_every_command_is_declared_and_no_other() -> None:
+    """SPEC CMD-5: ``/reset`` is ``/new``."""
+    assert set(COMMANDS) | {"reset"} == set(NAMES)
+    assert [name for name, one in COMMANDS.items() if one.group is None] == ["start"]
+
+
+def test_help_names_every_command_of_the_menu() -> None:
+    """SPEC CMD-5."""
+    lines = [line for line in help_text().splitlines() if " - " in line]
+    assert {f"/{name} - {what}" for name, what in MENU} <= set(lines)
+    assert len(lines) == len(set(lines))
+    assert {f"{group}:" for group in HelpGroup} <= set(help_text().splitlines())
+
+
+def test_the_table_of_the_guide_has_the_commands_of_the_menu_in_its_order() -> None:
+    guide = (Path(__file__).parents[4] / "docs/guide/commands.md").read_text("utf-8")
+    rows = re.findall(r"^\| `/(\w+)`", guide.split("## ")[0], re.MULTILINE)
+    assert rows == [name for name, _ in MENU]
+
+
+def test_the_guide_explains_every_command_of_the_menu_and_no_other() -> None:
+    guide = (Path(__file__).parents[4] / "docs/guide/commands.md").read_text("utf-8")
+    named = set(re.findall(r"(?<![\w.])/([a-z]+)", guide.split("## ")[0]))
+    assert named == {name for name, _ in MENU} | {"reset"}
+
+
+@pytest.mark.parametrize("is_owner", [True, False])
+@pytest.mark.parametrize("action", ["", "change"])
+async def test_a_command_for_owners_is_refused_to_others_before_its_handler(
+    action: str, *, is_owner: bool
+) -> None:
+    """SPEC CMD-5."""
+
+    async def handler(_use: CommandUse) -> str:
+        return "done"
+
+    who = OwnersOnly("no", when=lambda use: use.command.action == "change")
+    command = ChatCommand("test", who, None, handler)
+    services = SimpleNamespace(
+        policies=SimpleNamespace(rules=lambda _: SimpleNamespace(access=None)),
+        access_control=SimpleNamespace(is_owner=lambda *_: is_owner),
+    )
+    typed = message(f"/test {action}")
+    row = InboxRow(1, typed, session_of("ann"), MAIN_AGENT, InboxKind.COMMAND, 0, START)
+    use = CommandUse(row, TypedCommand("test", action), cast("CommandServices", services))
+    answer = "done" if is_owner or not action else "no"
+    assert await answer_command(command, use) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "unread"),
+    [
+        *(
+            ("/stop", ""),
+            ("/stop @x_Bot", ""),
+            ("/stop now", "now"),
+            ("/stopall\nand  then", "and then"),
+            ("stop", ""),
+        ),
+        *(("/status please", "please"), ("/help jobs", "jobs"), ("/undo it", "it")),
+        *(("/usage x", "x"), ("/whoami x", "x"), ("/start a b", "a b"), ("/start ref_42-x", "")),
+        *(("/queue steer", ""), ("/queue steer what now?", "what now?"), ("/queue\u200b", "")),
+        *(("/jobs pause 2", ""), ("/jobs pause 2 and 3", "and 3"), ("/jobs\nnow", "")),
+        *(("/heartbeat on", ""), ("/heartbeat now the mail", "the mail")),
+        *(("/heartbeat add a b c", ""), ("/heartbeat done 2 3", "3"), ("/mute 2h", "")),
+        *(
+            ("/mute 2h\nthanks", "thanks"),
+            ("/timezone Europe/Berlin", ""),
+            ("/deny too dear", "too dear"),
+        ),
+        *(("/approve once", ""), ("/approve once ok?", "ok?"), ("/cancel it", "it")),
+        *(("hello there", ""), ("/weather Oslo", ""), ("/new \u200b ", "")),
+    ],
+)
+def test_words_that_a_command_does_not_read_are_known(text: str, unread: str) -> None:
+    """SPEC CMD-5."""
+    typed = replace(message(""), text=text)
+    command = our_command_of(typed)
+    read = 0 if command is None else words_read(command)
+    assert unread_words(typed, read) == unread
