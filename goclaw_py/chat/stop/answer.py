@@ -166,7 +166,7 @@ class StopAnswers:
     async def _record(self, message: InboundMessage, stop: Stop, did: _Did) -> None:
         """Record a stop (SPEC SEC-9); it has acted before anything was stored."""
         found = {
-            "runs": did.runs or int(did.shown),
+            "runs": did.runs + int(did.shown),
             "dropped": did.dropped,
             "jobs": did.jobs,
             "unsent": did.parts,
@@ -199,8 +199,7 @@ class StopAnswers:
         asked = await self._executor.ask(chat, stopped, Asked(), [WorkKind.ELSEWHERE])
         only = report.stopped[0] if len(report.stopped) == 1 else None
         is_all = not (stopped.dropped or stopped.jobs or asked != Asked())
-        if only is not None and is_all and await self._shows_stop(only):
-            return _Did(shown=True)
+        shown = only is not None and is_all and await self._shows_stop(only)
         if stopped.nothing and asked == Asked():
             await self._remove_button(message)
         asked = await self._executor.ask(
@@ -210,11 +209,12 @@ class StopAnswers:
         refused = stopped.nothing and asked == Asked() and stopped.spared
         others = [one for work in stopped.spared for one in work.messages]
         return _Did(
-            len(report.stopped) + asked.runs + asked.approvals,
+            (0 if shown else len(report.stopped)) + asked.runs + asked.approvals,
             stopped.dropped,
             len(stopped.jobs) + asked.jobs,
             asked.answers,
             already=report.already_stopping,
+            shown=shown,
             refused=names_of(others) if refused else None,
             held=tuple(text for turn in held for text in turn.texts),
         )

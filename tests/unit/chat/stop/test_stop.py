@@ -16,6 +16,7 @@ from goclaw_py.core.errors import (
     StoreUnavailable,
     Undeliverable,
 )
+from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import RunEnded, RunStarted, RunWaits, TextDelta
@@ -244,6 +245,28 @@ async def test_a_stop_cuts_an_answer_that_is_still_being_sent(command: str) -> N
         assert {row.error for row in dropped} == {"stopped"}
         assert last == f"⏹ Stopped. {len(dropped)} parts of my answer will not be sent."
         assert len(parts) + len(dropped) == 30
+
+
+async def test_stopall_cuts_the_rest_of_an_answer_beside_a_run_whose_draft_shows_the_stop() -> None:
+    """SPEC CMD-2: always with /stopall, also where the draft of the only run is the answer."""
+    channel = RecordingChannel(part_limit=20, slow_s={"ann": 1.0})
+    agent = ScriptedAgent(Say("\n\n".join(f"paragraph {n}" for n in range(30))), Block())
+    async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
+
+        async def shows_stop(_run: RunId) -> bool:
+            return True
+
+        gateway.container.stop_answers._shows_stop = shows_stop
+        await gateway.say("tell me")
+        await channel.until_sent(3)
+        await gateway.gateway.accept([message("and now?")])
+        await agent.until_active(1)
+        await gateway.gateway.accept([message("/stopall")])
+        await asyncio.sleep(30)
+        parts = [text for text in channel.texts("ann") if text.startswith("paragraph")]
+        (answer,) = set(channel.texts("ann")) - set(parts)
+        assert len(parts) <= 5
+        assert answer == f"⏹ Stopped. {30 - len(parts)} parts of my answer will not be sent."
 
 
 async def test_a_stop_leaves_what_jobs_and_tools_say() -> None:
