@@ -2,6 +2,11 @@
 
 The task of a run calls the agent loop and stores nothing at its end, because it may be cancelled at
 any moment. Its owner then stores the outcome in one transaction (SPEC CMD-4).
+
+The dispatcher reports what happens to a request; here each report becomes an event of its turn (see
+``turns``): ``work`` starts it, ``joined`` merges it, ``restarted`` gives its rows to the next one,
+and ``record`` ends it: decide the end and the reply (``_write``), store both (``_store_end``), then
+hold, release or forget the turn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Notices about dropped turns: one line for several messages."""
+"""Notices about dropped turns: one line for several messages.
+
+Which messages wait for a notice is the state DROPPED in ``turns``. Here are the lines to say, which
+people read in the order in which they were dropped.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,10 @@
 
 Channels call ``accept``. Commands that stop something are executed before the commit, in the order
 of the batch; everything else only after it (SPEC IO-1, CMD-1).
+
+A message goes through ``accept`` (admit and commit), ``_process_committed`` (in the order of its
+session, or after a ``reload``), ``_process`` (a bug or a lost database ends here),
+``_start_turn_or_command``, ``_start_turn`` and ``submit``.
 """
 
 from __future__ import annotations
@@ -154,8 +158,9 @@ class MessageIngestor:
                 await self._process_committed(accepted, done)
         finally:
             boxes.leave(entries, committed=committed)
-        turns = (self._turns.of_row(row.id) for row in accepted.rows)
-        return [turn.id for turn in turns if turn is not None]
+        new = {row.id for row in accepted.rows}
+        mine = (entry for entry in entries if entry.row is not None and entry.row.id in new)
+        return [entry.run for entry in mine if entry.run is not None]
 
     def _entry(self, message: InboundMessage, agent: AgentName) -> MailboxEntry | None:
         handle = self._channels[message.target.channel, message.target.account].handle
@@ -321,7 +326,8 @@ class MessageIngestor:
         elif not self._rejoin(row):
             policy = self._policies.policy(row.session, message)
             late = not entry.accepting or bool(message.source)  # a program waits for no burst
-            self._start_turn(row, as_it_stands(policy) if late else policy, late=late)
+            policy = as_it_stands(policy) if late else policy
+            entry.run = self._start_turn(row, policy, late=late)
 
     async def _end_cancelled(self, entry: MailboxEntry, row: InboxRow) -> bool:
         """End a message that a later stop has cancelled; return whether one has."""
@@ -396,7 +402,7 @@ class MessageIngestor:
         self._dispatcher.set_senders(turn.id, turn.senders)
         return True
 
-    def _start_turn(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> None:
+    def _start_turn(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> RunId:
         run_id, epoch = new_run_id(self._clock), self._mailboxes.epoch
         turn = Turn(run_id, row.session, row.agent, [row], policy, late, epoch)
         rules = self._policies.rules(row.message.target)
@@ -404,6 +410,7 @@ class MessageIngestor:
             turn.context_messages = rules.context_messages
         if not self._outages.keeps(turn):
             self.submit(turn)
+        return run_id
 
     def submit(self, turn: Turn) -> None:
         """Submit a turn."""

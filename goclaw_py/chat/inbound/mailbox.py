@@ -1,6 +1,7 @@
 """One mailbox per active session: which of its messages this process has, and in which state.
 
-The life of a message in this process. The database has only ``pending`` and ``done``.
+The first life of a message in this process, until it has a turn or its command is executed. The
+second one is that of its turn, see ``turns``. The database has only ``pending`` and ``done``.
 
 ========  ====================================================  ===============================
 state     meaning                                               next state
@@ -8,11 +9,11 @@ state     meaning                                               next state
 ARRIVED   admitted; its commit is in progress                   WAITING; removed if that failed
 WAITING   committed; processed in the order of the session      STARTING
 STARTING  being processed: a command, an edit, or a new turn    TAKEN; without database WAITING
-TAKEN     owned by a turn, a notice or a command until its end  removed; WAITING if returned
+TAKEN     a turn has it, or its command is executed             removed; WAITING if released
 ========  ====================================================  ===============================
 
 A mailbox follows the order of the database strictly. When it may not know that order (a commit
-without response, a message that could not be processed, a returned turn, rows that another process
+without response, a message that could not be processed, a released turn, rows that another process
 stored), it becomes *stale*: nothing starts until a reload has read the pending rows in order.
 """
 

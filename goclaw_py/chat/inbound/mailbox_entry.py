@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from goclaw_py.core.chat_commands import Command, StopCommand
-from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import ExternalId, InboundMessage, external_id
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.records import InboxKind, InboxRow, NewInbox, Stops
@@ -35,6 +35,7 @@ class MailboxEntry:
         stops: The messages that it has cancelled, to be committed with it.
         announce: Announces what it has stopped; called once it is known that no other node owns the
             session.
+        run: The run that was to answer it at first; it may be a part of another one since.
         unstored: Why it was stopped, until that is stored.
         tried: For an executed stop: set once its commit was tried. Until then the ends of the
             messages that it cancelled are not stored.
@@ -51,6 +52,7 @@ class MailboxEntry:
     acted: bool = False
     stops: Stops | None = None
     announce: Callable[[], None] | None = None
+    run: RunId | None = None
     unstored: Reason | None = None
     tried: asyncio.Event | None = None
     key: ExternalId = field(init=False)

@@ -6,6 +6,10 @@ error to one message, so only failures of two sessions without a success are an 
 messages of all sessions for the agent are held. From time to time one of them is tried, sessions in
 turn and the oldest message first; after a success, the others follow. A message that fails again
 although another session's later run has succeeded fails by itself. Each sender is notified once.
+
+Which turns are held, or will be once the end of their run is stored, are the states HELD and
+UNDOING in ``turns``. Here are only facts about providers: which sessions failed, which were
+answered, and which turn is tried.
 """
 
 from __future__ import annotations

@@ -100,6 +100,18 @@ async def test_what_is_brought_in_goes_behind_what_this_process_has_not_seen_yet
         assert gateway.scripted.prompts == ["hello", "one", "brought"]
 
 
+async def test_the_runs_of_brought_messages_are_returned_although_one_has_ended() -> None:
+    """SPEC CRON-19: a program learns the run that answers its message."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.slow_before_s["amend"] = 5.0
+        edited = replace(message("other", chat="two"), edits="unknown")
+        said = [(message("brought", chat="one"), "one"), (edited, "two")]
+        rows = [NewInbox(one, session_of(chat), MAIN_AGENT) for one, chat in said]
+        runs = await gateway.gateway.bring(rows)
+        assert gateway.scripted.prompts == ["brought"]
+        assert len(runs) == 2
+
+
 async def test_what_others_have_not_seen_hurries_no_burst_of_another_chat() -> None:
     """SPEC QUEUE-6: what has just come is no older than what it came with."""
     async with a_process(ways=Ways(QueuePolicy(debounce_s=0.8))) as gateway:
