@@ -340,6 +340,8 @@ class Scene:
         self.dispatcher = dispatcher = Dispatcher(RunScheduler(lanes), self.host)
         self.notifications: dict[Target, Sequence[RunId]] = {}
         self.subagents: list[RunId] = []
+        self.asked_for: list[RunId | None] = []
+        """The runs that were named when unclaimed occurrences were stopped."""
         store, clock = MemoryStore(), LoopClock()
         turns = Turns()
         notices = DropNotices(store, clock, lambda: HERE, turns)
@@ -375,10 +377,14 @@ class Scene:
         creator: str | None = None,
         reached: Collection[NodeId] = (),
     ) -> int:
+        self.asked_for.append(run)
         return 0
 
-    async def begin(self, run: RunId, session: str = "", lane: LaneName = CRON_LANE) -> None:
-        self.dispatcher.submit(Request(run, SessionKey(session or f"job {run}"), lane=lane))
+    async def begin(
+        self, run: RunId, session: str = "", lane: LaneName = CRON_LANE, sender: str = ""
+    ) -> None:
+        key = SessionKey(session or f"job {run}")
+        self.dispatcher.submit(Request(run, key, lane=lane, sender=sender))
         await asyncio.sleep(0)
 
     def stop(self, *jobs: RunId, everything: bool = False, run: RunId | None = None) -> Stopped:
@@ -437,6 +443,29 @@ async def test_a_subagent_that_starts_after_the_stop_is_not_stopped() -> None:
     stopped = scene.stops.stop_background(ANN, stopped)
     assert stopped.report.stopped == (A, B)
     assert scene.dispatcher.is_running(C)
+
+
+async def test_a_stop_that_found_something_of_its_sender_spares_nothing_for_a_second_one() -> None:
+    """SPEC CMD-6: one /stop stops one thing, also if its sender turns out to be an admin."""
+    scene = Scene()
+    scene.notifications[ANN] = []
+    await scene.begin(A, SESSION, MAIN_LANE, sender="ben")
+    await scene.begin(B, sender="ann")
+    scene.subagents.append(B)
+    stopped = scene.stops.stop(Stop(SESSION, everything=False, by="ann"))
+    assert [work.id for work in stopped.spared] == [A]
+    stopped = scene.stops.stop_background(ANN, stopped)
+    assert (stopped.report.stopped, stopped.spared) == ((B,), ())
+    assert scene.dispatcher.is_running(A)
+
+
+async def test_a_stop_that_names_a_run_by_a_reply_asks_for_no_other_job() -> None:
+    """SPEC CMD-2: also if that run has just ended."""
+    scene = Scene()
+    stop = Stop(SESSION, everything=False, run=A)
+    assert scene.stops.stop(stop).nothing
+    await scene.stops.database.stop_unclaimed(ANN, stop, ())
+    assert scene.asked_for == [A]
 
 
 async def test_a_job_in_the_chats_own_conversation_is_counted_once() -> None:
