@@ -42,7 +42,7 @@ class NodeRpc:
     def __init__(self, store: CallStore, clock: Clock, node: Callable[[], NodeId]) -> None:
         self._store = store
         self._clock = clock
-        self._node = node
+        self.node = node
         self._handlers: dict[str, Handler] = {}
         self._wake = WakeEvent()
         self._waiting: dict[WakeEvent, None] = {}
@@ -93,7 +93,7 @@ class NodeRpc:
             while True:
                 self._wake.clear()
                 try:
-                    for call in await self._store.asked(self._node()):
+                    for call in await self._store.asked(self.node()):
                         self._take(call)
                 except StoreUnavailable as error:
                     log.debug(

@@ -12,8 +12,9 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.gateway.why.sources import Sources
-from goclaw_py.operations.control import NodesView, Resized
+from goclaw_py.operations.control import Resized
 from goclaw_py.operations.deliveries.operations import Deliveries
+from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.live import LiveSessions
 from goclaw_py.operations.sessions.lookup import find_session
@@ -52,18 +53,14 @@ class GatewayControl(StoreControl):
         self._dispatcher = container.dispatcher
         self._children = container.children
         self._feed = container.feed
-        self._calls = container.calls
+        self._nodes = Nodes(store, clock, container.calls)
         self._deliveries = Deliveries(store, clock, container.meter)
-        self._node = container.node
         live = LiveSessions(store, clock, container)
         self._sessions = Sessions(store, clock, self._console_agent, live)
         self._look = look
 
     async def status(self) -> GatewayStatus:
         return await self._look()
-
-    async def nodes(self) -> NodesView:
-        return replace(await super().nodes(), here=self._node())
 
     async def lanes(self) -> LanesView:
         uses = lane_uses(self._dispatcher.lanes(), self._dispatcher.runs())

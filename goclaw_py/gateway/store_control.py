@@ -8,24 +8,22 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import datetime
 from typing import TypeVar
 
-from goclaw_py.cluster.rpc import DRAIN, NodeRpc
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.core.errors import NoGateway, NotFound
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName, NodeId
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway import tokens
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.gateway.why.subjects import explain
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import (
-    NodesView,
     Resized,
 )
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs import JobService
-from goclaw_py.operations.lookup import only
+from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import CONSOLE, Sessions
@@ -35,7 +33,6 @@ from goclaw_py.records import (
     ALL_ENTRIES,
     AuditEntry,
     AuditFilter,
-    Node,
     Place,
     SignIn,
     Store,
@@ -90,7 +87,7 @@ class StoreControl:
         self._people = People(store, clock)
         self._runs = Runs(store, clock)
         self._sessions = Sessions(store, clock, self._console_agent)
-        self._calls = NodeRpc(store, clock, lambda: NodeId(""))
+        self._nodes = Nodes(store, clock)
 
     @property
     def jobs(self) -> JobService:
@@ -110,6 +107,10 @@ class StoreControl:
     @property
     def approvals(self) -> Approvals:
         return self._approvals
+
+    @property
+    def nodes(self) -> Nodes:
+        return self._nodes
 
     @property
     def deliveries(self) -> Deliveries:
@@ -206,20 +207,3 @@ class StoreControl:
         self, *, limit: int = 50, only: AuditFilter = ALL_ENTRIES, before: int | None = None
     ) -> list[AuditEntry]:
         return await self._store.audit_entries(limit=limit, only=only, before=before)
-
-    async def nodes(self) -> NodesView:
-        return NodesView(self._clock.now(), None, tuple(await self._store.nodes()))
-
-    async def drain(self, node: str) -> Node:
-        known = await self.nodes()
-        live = list(filter(known.is_live, known.nodes))
-        found = only(
-            live,
-            lambda one: node in one.id,
-            lambda one: one.id,
-            f"live node {node!r}",
-            "nodes list",
-        )
-        await self._calls.ask(found.id, DRAIN)
-        log.info("node_drain_requested", extra={"node": found.id})
-        return found

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.ids import LaneName, NodeId
+from goclaw_py.core.ids import LaneName
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.audit import AuditReader
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import Sessions
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.web_access import WebAccessControl
-from goclaw_py.records import (
-    Node,
-)
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
 from goclaw_py.scheduler.views import (
@@ -33,28 +30,6 @@ from goclaw_py.scheduler.views import (
     LanesView,
     LaneView,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class NodesView:
-    """The nodes of this database at one instant (SPEC NODE-1).
-
-    Args:
-        here: The node that answered, None if the database was read directly.
-        nodes: The oldest first, including expired ones that are not recovered yet.
-    """
-
-    at: datetime
-    here: NodeId | None
-    nodes: tuple[Node, ...]
-
-    def is_live(self, node: Node) -> bool:
-        """Return whether the lease of a node is valid."""
-        return node.is_live(self.at)
-
-    def health(self, node: Node) -> str:
-        """Return the health of a node in one word: ``live``, ``draining`` or ``dead``."""
-        return node.health(self.at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +79,10 @@ class Control(WebAccessControl, AuditReader, Protocol):
     def deliveries(self) -> Deliveries:
         """Outgoing messages, and incoming ones that failed."""
 
+    @property
+    def nodes(self) -> Nodes:
+        """The gateways that share the database."""
+
     async def status(self) -> GatewayStatus:
         """Return the gateway's state. Raises ``NoGateway``."""
 
@@ -146,13 +125,4 @@ class Control(WebAccessControl, AuditReader, Protocol):
         are charged to it. A slow reader gets ``LiveMissed``; runs do not wait for readers. Ends
         with its gateway. Raises ``NoGateway`` if a gateway in another process is or becomes
         unreachable, and ``NotFound`` at the first step.
-        """
-
-    async def nodes(self) -> NodesView:
-        """Return the nodes of this database."""
-
-    async def drain(self, node: str) -> Node:
-        """Shut a node down gracefully, as SIGTERM does: runs in progress may finish.
-
-        ``node`` is its id or a unique part of it. Raises ``NotFound`` and ``NodeSilent``.
         """

@@ -8,6 +8,7 @@ from goclaw_py.operations.approvals.noun import APPROVALS
 from goclaw_py.operations.declare import Noun
 from goclaw_py.operations.deliveries.noun import DELIVERIES
 from goclaw_py.operations.heartbeats.noun import HEARTBEATS
+from goclaw_py.operations.nodes.noun import NODES
 from goclaw_py.operations.people.noun import PEOPLE
 from goclaw_py.operations.runs.noun import RUNS
 from goclaw_py.operations.sessions.noun import SESSIONS
@@ -17,6 +18,7 @@ NOUNS: Final[tuple[Noun, ...]] = (
     APPROVALS,
     DELIVERIES,
     HEARTBEATS,
+    NODES,
     PEOPLE,
     RUNS,
     SESSIONS,

@@ -50,8 +50,6 @@ PLAIN: Final[Mapping[str, str]] = {
     "LiveTool": "id name call_id",
     "LiveUsage": "id model",
     "LostDraft": "after id",
-    "Node": "host release",
-    "NodeState": "places settings",
     "OutFile": "mime",
     "OutboundMessage": "reply_to draft album",
     "PeerView": "machine release health receives",

@@ -59,7 +59,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /api/status
         GET /api/channels
         GET /api/lanes
-        GET /api/nodes
         GET /api/usage
         GET /api/usage/times
         GET /api/schedule
@@ -142,7 +141,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /chat/file
     """,
     Least.ADMIN: """
-        POST /api/nodes/{node}/drain
         GET /api/audit
         GET /api/audit/export
         GET /api/web/sign-ins

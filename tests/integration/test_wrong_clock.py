@@ -60,7 +60,7 @@ async def test_commands_tell_who_lives_by_the_clock_of_the_database(
     live: Database, tmp_path: Path
 ) -> None:
     async with open_control(settings_of(live.address, tmp_path), create=False) as control:
-        found = await control.nodes()
+        found = await control.nodes.list()
     assert [found.health(node) for node in found.nodes] == ["live"]
 
 

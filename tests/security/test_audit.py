@@ -228,7 +228,7 @@ async def test_reading_leaves_no_row_and_costs_no_statement() -> None:
     control = audited(store)
     await asyncio.gather(
         control.sessions.list(), control.runs.list(), control.people.list(), control.people.chats(),
-        control.nodes(), control.approvals.list(), control.deliveries.outbox(),
+        control.nodes.list(), control.approvals.list(), control.deliveries.outbox(),
         control.audit_entries(),
     )  # fmt: skip
     assert await store.audit_entries() == []
@@ -279,7 +279,7 @@ PARTS: Final[tuple[tuple[str, Callable[[Control, Whole], Awaitable[Any]], str], 
         lambda control, whole: control.approvals.decide(whole["approval"][:6], Decision.DENY),
         "approval",
     ),
-    ("node.drain", lambda control, whole: control.drain(whole["node"][:-1]), "node"),
+    ("node.drain", lambda control, whole: control.nodes.drain(whole["node"][:-1]), "node"),
     ("job.run", lambda control, whole: control.jobs.run_now(whole["job"][:-1], OPERATOR), "job"),
 )
 
@@ -308,6 +308,7 @@ async def test_what_is_named_by_a_part_is_recorded_by_its_whole_id(
         services = {
             "job": control.jobs,
             "approval": control.approvals,
+            "node": control.nodes,
             "session": control.sessions,
         }
         service = cast("Any", services.get(kind, control))

@@ -20,6 +20,7 @@ from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.heartbeats import operations as heartbeats
+from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import Sessions, Submitted
@@ -111,6 +112,11 @@ class RemoteControl(Remote):
         return remote(Deliveries, self.send)
 
     @cached_property
+    def nodes(self) -> Nodes:
+        """Return the operations on nodes."""
+        return remote(Nodes, self.send)
+
+    @cached_property
     def sessions(self) -> Sessions:
         """Return the operations on sessions."""
         return remote(Sessions, self.send, send_message=self._send_message)
@@ -142,9 +148,7 @@ class RemoteControl(Remote):
     tokens = call(Control.tokens, "GET /api/tokens")
     create_token = call(Control.create_token, "POST /api/tokens")
     revoke_token = call(Control.revoke_token, "DELETE /api/tokens/{name}")
-    nodes = call(Control.nodes, "GET /api/nodes")
     audit_entries = call(Control.audit_entries, "GET /api/audit")
-    drain = call(Control.drain, "POST /api/nodes/{node}/drain")
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """Return tokens and cost of runs. The gateway's clock may rule out days, too."""

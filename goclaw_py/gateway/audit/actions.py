@@ -7,7 +7,7 @@ Operations of ``NOUNS`` declare it themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from goclaw_py.core.actors import Actor, ActorKind
@@ -20,12 +20,6 @@ from goclaw_py.records.audit import OK, Facts
 from goclaw_py.records.people import AccessVerdict
 from goclaw_py.schedule.jobs.job_json import plain
 from goclaw_py.schedule.jobs.models import FixedMessage, Job, Program, Prompt
-
-
-def _rows(arguments: Arguments, _result: object) -> str:
-    ids: Collection[int] = arguments["ids"]
-    some = ", ".join(map(str, sorted(ids)[:20]))
-    return f"messages {some}{', …' if len(ids) > 20 else ''}"
 
 
 def _number(name: str) -> Callable[[Arguments, Any], Facts]:
@@ -105,12 +99,6 @@ _JOBS: Final[Actions] = {
 # ---------------------------------------------------------------------------- all operations
 
 
-async def _find_node(control: Any, arguments: Arguments) -> Arguments:
-    nodes = await control.nodes()
-    found = [one.id for one in nodes.nodes if nodes.is_live(one) and arguments["node"] in one.id]
-    return {"node": found[0]} if len(found) == 1 else {}
-
-
 async def _lane(control: Any, arguments: Arguments) -> Facts:
     lanes = [use.lane for use in (await control.lanes()).lanes]
     sizes = [lane.concurrency for lane in lanes if lane.name == arguments["name"]]
@@ -121,7 +109,6 @@ CONTROL: Final[Actions] = {
     "resize_lane": Change(
         "lane.resize", named("lane {name}"), _lane, lambda _, done: {"size": done.lane.concurrency}
     ),
-    "drain": Change("node.drain", named("node {node}"), find=_find_node),
     # The token itself is in the answer only.
     "create_token": Change(
         "token.create",
@@ -147,7 +134,7 @@ _READS: Final[Mapping[str, frozenset[str]]] = {
     service: frozenset(names.split())
     for service, names in {
         "control": """
-            jobs status lanes why usage run_times follow nodes sign_ins
+            jobs status lanes why usage run_times follow sign_ins
             tokens audit_entries
         """,
         "jobs": """
@@ -180,9 +167,6 @@ def _is_some(_arguments: Arguments, result: object) -> bool:
 
 
 CHATS: Final[Actions] = {
-    "retry_dead_letters": Change(
-        "incoming.retry", _rows, told=_number("retried"), is_done=_is_some
-    ),
     "decide": Change(
         _verdict,
         _requester,

@@ -20,7 +20,6 @@ from goclaw_py.gateway.why import (
     gateway,
     jobs,
     messages,
-    nodes,
     runs,
     waits,
 )
@@ -28,6 +27,7 @@ from goclaw_py.gateway.why.sources import SEARCHED, Sources
 from goclaw_py.operations.deliveries import why as deliveries
 from goclaw_py.operations.explanation import Explanation, Subject, SubjectKind
 from goclaw_py.operations.heartbeats import why as heartbeats
+from goclaw_py.operations.nodes import why as nodes
 from goclaw_py.records import JobQuery, SessionQuery
 from goclaw_py.schedule.jobs.models import SLUG, Job
 

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Path, Query
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import LaneName
 from goclaw_py.core.messages import Target
-from goclaw_py.operations.control import Control, NodesView, Resized
+from goclaw_py.operations.control import Control, Resized
 from goclaw_py.operations.explanation import Explanation
-from goclaw_py.records import Node, OutboxQuery, OutboxState
+from goclaw_py.records import OutboxQuery, OutboxState
 from goclaw_py.runs.usage_report import (
     MAX_DAYS,
     DayTimes,
@@ -112,12 +112,12 @@ def gateway_routes(control: Control) -> APIRouter:
         """List the accounts of channels, their state, and when they were last used."""
         return await channel_answers(control)
 
-    _lanes_and_nodes(api, control)
+    _lanes(api, control)
     _usage(api, control)
     return api
 
 
-def _lanes_and_nodes(api: APIRouter, control: Control) -> None:
+def _lanes(api: APIRouter, control: Control) -> None:
     @api.get("/lanes", tags=["lanes"])
     async def lanes() -> LanesView:
         """List the lanes with their running and waiting runs."""
@@ -127,16 +127,6 @@ def _lanes_and_nodes(api: APIRouter, control: Control) -> None:
     async def resize(name: LanePath, body: ResizeBody) -> Resized:
         """Resize a lane until the gateway restarts; no run is cancelled."""
         return await control.resize_lane(LaneName(name), body.concurrency)
-
-    @api.get("/nodes", tags=["nodes"])
-    async def nodes() -> NodesView:
-        """List the nodes of this database, the oldest first."""
-        return await control.nodes()
-
-    @api.post("/nodes/{node}/drain", tags=["nodes"])
-    async def drain(node: str) -> Node:
-        """Shut a node down gracefully, by its id or a unique part of it."""
-        return await control.drain(node)
 
 
 def _usage(api: APIRouter, control: Control) -> None:

@@ -9,8 +9,8 @@ from starlette.routing import Route
 
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.web_links import WEB
-from goclaw_py.operations.control import NodesView
 from goclaw_py.operations.health import Health
+from goclaw_py.operations.nodes.operations import NodesView
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
 _OWN: Final = ("console", WEB)
@@ -20,7 +20,7 @@ _OWN: Final = ("console", WEB)
 async def _nodes(service: PageServices) -> NodesView | None:
     """Return all nodes of the database, None while it is unavailable."""
     try:
-        return await service.control.nodes()
+        return await service.control.nodes.list()
     except StoreUnavailable:
         return None
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from goclaw_py.core.ids import NodeId
-from goclaw_py.operations.control import NodesView
-from goclaw_py.operations.lookup import only
 from goclaw_py.records import Node, NodeState
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -25,21 +23,21 @@ DEAD = Node(NodeId("0192-dead"), "gamma", 43, "1.0", AT, AT - timedelta(seconds=
 
 
 @dataclass
-class FakeNodes:
-    """The part of ``FakeControl`` that is about nodes. ``called`` notes what is asked."""
+class FakeNodeStore:
+    """The nodes of ``FakeControl``. ``called`` notes what is asked. Each call is answered."""
 
     called: Callable[..., None]
     found: list[Node] = field(default_factory=lambda: [HERE, DRAINING, DEAD])
 
-    def view(self) -> NodesView:
-        """All of them."""
+    async def nodes(self) -> list[Node]:
         self.called("nodes")
-        return NodesView(AT, HERE.id, tuple(self.found))
+        return list(self.found)
 
-    def drain(self, node: str) -> Node:
-        """Note which one."""
-        self.called("drain", node)
-        live = [one for one in self.found if one.lease_until > AT]
-        return only(
-            live, lambda one: node in one.id, lambda one: one.id, f"live node {node!r}", "nodes"
-        )
+    async def ask(self, node: NodeId, question: str, *, now: datetime) -> int:
+        del now
+        self.called("ask", node, question)
+        return 1
+
+    async def answer_to(self, call: int) -> str:
+        del call
+        return '{"answer": {}}'

@@ -12,6 +12,7 @@ from typing import cast
 import orjson
 
 from goclaw_py import records as store
+from goclaw_py.cluster.rpc import NodeRpc
 from goclaw_py.core.containers import Histogram, HistogramView
 from goclaw_py.core.display_names import display_name
 from goclaw_py.core.errors import (
@@ -29,7 +30,6 @@ from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.core.run_steps import ResponseStep
 from goclaw_py.operations.control import (
-    NodesView,
     Resized,
 )
 from goclaw_py.operations.explanation import (
@@ -41,6 +41,7 @@ from goclaw_py.operations.explanation import (
 )
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import (
     QueueView,
@@ -55,8 +56,8 @@ from goclaw_py.scheduler.models import QueuePolicy
 from tests.unit.web.fake_guests import FakeGuests
 from tests.unit.web.fake_heartbeats import FakeHeartbeats
 from tests.unit.web.fake_jobs import Jobs
-from tests.unit.web.fake_nodes import FakeNodes
-from tests.unit.web.fake_post import behind, chosen
+from tests.unit.web.fake_nodes import HERE, FakeNodeStore
+from tests.unit.web.fake_post import FixedClock, behind, chosen
 from tests.unit.web.fake_settings import FakeSettings
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -337,7 +338,10 @@ class FakeControl(FakeGuests):
         self.made = Jobs()
         self.stored_runs = FakeRunStore(self._called)
         self.hearts = FakeHeartbeats()
-        self.cluster = FakeNodes(self._called)
+        self.cluster = FakeNodeStore(self._called)
+        stored = cast("store.Store", self.cluster)
+        calls = NodeRpc(stored, FixedClock(), lambda: HERE.id)
+        self.nodes = Nodes(stored, FixedClock(), calls)
         self.settings = FakeSettings()
         self.events: asyncio.Queue[live.LiveEvent | None] = asyncio.Queue()
         """What comes after ``LiveNow`` to one who follows runs. None ends it."""
@@ -372,12 +376,6 @@ class FakeControl(FakeGuests):
             raise NotFound(f"there is no lane {name!r}; there are: main, cron")
         before, self.size = self.size, concurrency
         return Resized(before, replace(found[0], concurrency=concurrency, active=2))
-
-    async def nodes(self) -> NodesView:
-        return self.cluster.view()
-
-    async def drain(self, node: str) -> store.Node:
-        return self.cluster.drain(node)
 
     async def why(self, about: str | None = None) -> Explanation:
         self._called("why", about)

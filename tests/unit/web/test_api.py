@@ -16,11 +16,10 @@ from goclaw_py.core.errors import (
     StoreUnavailable,
 )
 from goclaw_py.core.ids import LaneName
-from goclaw_py.operations.control import NodesView
 from goclaw_py.records import SessionQuery
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import Refused
-from tests.unit.web import fake_nodes, fakes
+from tests.unit.web import fakes
 from tests.unit.web.harness import Api, Gateway, app_client, connected
 
 pytestmark = pytest.mark.real_time
@@ -33,13 +32,10 @@ async def test_everything_that_can_be_asked_comes_back_as_it_was(
 ) -> None:
     assert await remote.status() == fakes.STATUS
     assert await remote.lanes() == fakes.LANES
-    nodes = (fake_nodes.HERE, fake_nodes.DRAINING, fake_nodes.DEAD)
-    assert await remote.nodes() == NodesView(fake_nodes.AT, fake_nodes.HERE.id, nodes)
 
 
 async def test_everything_that_can_be_done_is_done(made: Gateway, remote: RemoteControl) -> None:
     resized = await remote.resize_lane(LaneName("main"), 4)
-    assert await remote.drain("drains") == fake_nodes.DRAINING
     assert (resized.before, resized.lane.concurrency) == (1, 4)
     assert ("resize_lane", "main", 4) in made.control.calls
 

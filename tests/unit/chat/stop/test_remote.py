@@ -262,7 +262,7 @@ async def test_a_slow_answer_keeps_no_other_waiting() -> None:
 
 async def test_all_nodes_are_seen_from_each_of_them() -> None:
     async with two() as both:
-        found = await both.second.control.nodes()
+        found = await both.second.control.nodes.list()
         # Both began in the same instant, so neither comes first.
         assert {node.id for node in found.nodes} == {both.first.node(), both.second.node()}
         assert found.here == both.second.node()
@@ -280,10 +280,10 @@ async def test_a_node_is_drained_from_another_one_or_by_the_database_alone() -> 
 
             process.container.calls.serve(DRAIN, drain)
         first = both.first.node()
-        assert (await both.second.control.drain(first)).id == first
-        await StoreControl(both.second.store, LoopClock()).drain(first)
+        assert (await both.second.control.nodes.drain(first)).id == first
+        await StoreControl(both.second.store, LoopClock()).nodes.drain(first)
         assert drained == [first, first]
         with pytest.raises(NotFound, match="no live node 'nobody'"):
-            await both.second.control.drain("nobody")
+            await both.second.control.nodes.drain("nobody")
         with pytest.raises(NotFound, match="not unique"):
-            await both.second.control.drain("-")
+            await both.second.control.nodes.drain("-")

@@ -12,6 +12,8 @@ from goclaw_py.records import NodeState
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fake_nodes
 
+DRAINED = ("ask", fake_nodes.HERE.id, '{"what": "drain"}')
+
 
 def test_nodes_are_listed_with_how_they_are(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("nodes", "list")
@@ -47,7 +49,7 @@ def test_a_node_is_shown_and_drained(goclaw: Shell, gateway: ThreadGateway) -> N
     # A part of its id is enough.
     got = goclaw("nodes", "drain", "here")
     assert (got.code, "pid 41" in got.out) == (0, True)
-    assert gateway.control.calls[-1] == ("drain", "here")
+    assert gateway.control.calls[-1] == DRAINED
     assert goclaw.data("nodes", "drain", "here")["id"] == fake_nodes.HERE.id
     gateway.control.failure = NodeSilent("node 0190-here does not answer; it may still do it")
     got = goclaw("nodes", "drain", "here")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from goclaw_py.cluster.membership import differences
 from goclaw_py.gateway.why.sources import Sources, Verdict, ago, between, conclude
-from goclaw_py.operations.control import NodesView
 from goclaw_py.operations.explanation import (
     Cure,
     Explanation,
@@ -12,6 +11,7 @@ from goclaw_py.operations.explanation import (
     Subject,
     SubjectKind,
 )
+from goclaw_py.operations.nodes.operations import NodesView
 from goclaw_py.records import Node
 
 
@@ -22,7 +22,7 @@ def subject(node: Node) -> Subject:
 
 async def explain(src: Sources, node: Node) -> Explanation:
     """Explain the state of a node."""
-    view = await src.control.nodes()
+    view = await src.control.nodes.list()
     verdict = _judge(view, node)
     told = node.state
     places = ", ".join(told.places) or "nothing"

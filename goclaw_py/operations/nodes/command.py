@@ -20,11 +20,13 @@ from goclaw_py.cli.output import (
     show_table,
 )
 from goclaw_py.cluster.membership import other_sections
-from goclaw_py.operations.control import Control, NodesView
+from goclaw_py.operations.control import Control
 from goclaw_py.operations.lookup import only
+from goclaw_py.operations.nodes import HELP
+from goclaw_py.operations.nodes.operations import NodesView
 from goclaw_py.records import Node
 
-app = typer.Typer(no_args_is_help=True, help="Manage the gateways (nodes) that share the database.")
+app = typer.Typer(no_args_is_help=True, help=HELP)
 
 NodeName = Annotated[
     str,
@@ -54,7 +56,7 @@ _COLUMNS = (
 def list_(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -> None:
     """List nodes with their state and load, oldest first."""
     output = Printer(NodesView, _show_nodes, as_json)
-    look(ctx, lambda control: control.nodes(), output, watch)
+    look(ctx, lambda control: control.nodes.list(), output, watch)
 
 
 def _show_nodes(found: NodesView) -> None:
@@ -69,7 +71,7 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
     """Show the details of a node: lease, clock, load."""
 
     async def ask(control: Control) -> tuple[NodesView, Node]:
-        found = await control.nodes()
+        found = await control.nodes.list()
         nodes = list(found.nodes)
         what = f"node {node!r}"
         return found, only(
@@ -106,7 +108,7 @@ def drain(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> Non
 
     The node accepts no new work, and exits when its runs are finished or the time limit is over.
     """
-    answer(ctx, lambda control: control.drain(node), Printer(Node, _show_drained, as_json))
+    answer(ctx, lambda control: control.nodes.drain(node), Printer(Node, _show_drained, as_json))
 
 
 def _show_drained(node: Node) -> None:
