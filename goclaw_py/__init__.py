@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from goclaw_py.core.errors import JobError, SlugTaken
     from goclaw_py.core.outcomes import Outcome, Reason
-    from goclaw_py.operations.jobs import JobChange, RunNow, StartedNow
+    from goclaw_py.operations.jobs.models import JobChange, RunNow, StartedNow
     from goclaw_py.records import JobQuery
     from goclaw_py.schedule.jobs.embedded.job_scheduler import Due, JobScheduler
     from goclaw_py.schedule.jobs.embedded.memory_store import MemoryStore
@@ -41,7 +41,7 @@ _HOME = {
     "Due": "schedule.jobs.embedded.job_scheduler",
     "Every": "schedule.jobs.schedule",
     "Job": "schedule.jobs.models",
-    "JobChange": "operations.jobs",
+    "JobChange": "operations.jobs.models",
     "JobError": "core.errors",
     "JobQuery": "records",
     "JobScheduler": "schedule.jobs.embedded.job_scheduler",
@@ -61,12 +61,12 @@ _HOME = {
     "QueuePolicy": "scheduler.models",
     "Reason": "core.outcomes",
     "Run": "scheduler.embedded.run",
-    "RunNow": "operations.jobs",
+    "RunNow": "operations.jobs.models",
     "RunState": "scheduler.views",
     "RunView": "scheduler.views",
     "Scheduler": "scheduler.embedded.scheduler",
     "SlugTaken": "core.errors",
-    "StartedNow": "operations.jobs",
+    "StartedNow": "operations.jobs.models",
     "StopReport": "scheduler.views",
     "UnknownLane": "scheduler.scheduler",
     "WouldDeadlock": "scheduler.embedded.run",

@@ -17,12 +17,12 @@ from goclaw_py.core.time.clocks import SharedClock
 from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.control import Control
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.operations.settings.live import LiveSettings
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.records import Place
 from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.schedule.heartbeat.module import service_of
-from goclaw_py.schedule.jobs.service import GatewayJobService
 
 
 @asynccontextmanager
@@ -35,7 +35,7 @@ async def open_control(
         begun_s = clock.begin()
         if (there := await store.time()) is not None:
             clock.read(there, begun_s)
-        jobs = GatewayJobService(store, clock, job_rules(settings), chats=store, runs=store)
+        jobs = JobService(store, clock, job_rules(settings), gateway=store)
         heartbeats = service_of(store, clock, heartbeat_setup(settings), account_places(settings))
         rules = partial(_chat_rules, settings)
         live = LiveSettings(settings, store, _Validator(settings))

@@ -20,13 +20,13 @@ from goclaw_py.core.redaction import Redactor
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway.container import GatewayDependencies
-from goclaw_py.operations.jobs import WorkSource
 from goclaw_py.records import Place, WorkStore
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.schedule.forecast_models import ForecastRules
 from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.module import JobSetup
+from goclaw_py.schedule.jobs.work_items import WorkSource
 from goclaw_py.schedule.sources import TableSource
 from goclaw_py.scheduler.child_runs import NestingLimits
 from goclaw_py.scheduler.scheduler import RunScheduler

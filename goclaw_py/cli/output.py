@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from unicodedata import bidirectional, category
@@ -17,6 +17,8 @@ from unicodedata import bidirectional, category
 import typer
 
 from goclaw_py.core import display_names
+from goclaw_py.core.errors import UnknownZone
+from goclaw_py.core.time.zones import zone as zone_named
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -272,3 +274,36 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
         typer.echo(f"{name:<{width}}  {plain(value)}")
+
+
+# ---------------------------------------------------------------------------- times
+
+
+TIME: Final = len("Fri 2026-01-31 12:00:00…")
+"""The width to which a column of ``when`` may be cut: the time stays whole."""
+
+
+def local(at: datetime | None, zone: str) -> str:
+    """Format an instant in a time zone, with the weekday; "" for None."""
+    if at is None:
+        return ""
+
+    try:
+        there = at.astimezone(zone_named(zone))
+    except UnknownZone:
+        # This machine has another time zone database than the one that accepted the name.
+        return f"{at.astimezone(UTC):%a %Y-%m-%d %H:%M:%S} UTC"
+    return f"{there:%a %Y-%m-%d %H:%M:%S}"
+
+
+def away(at: datetime, now: datetime) -> str:
+    """Format the distance of an instant from now: ``in 5m`` or ``5m ago``."""
+    seconds = (at - now).total_seconds()
+    if seconds >= 0:
+        return f"in {duration(seconds)}"
+    return f"{duration(-seconds)} ago"
+
+
+def when(at: datetime | None, zone: str, now: datetime) -> str:
+    """Format an instant in a time zone with its distance from now; "" for None."""
+    return f"{local(at, zone)} ({away(at, now)})" if at is not None else ""

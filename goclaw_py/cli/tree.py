@@ -15,6 +15,7 @@ from goclaw_py.operations import (
     approvals,
     deliveries,
     heartbeats,
+    jobs,
     nodes,
     people,
     runs,
@@ -44,7 +45,7 @@ PLACES: Final = {
     "usage": ("runs.usage:usage", "Show runs, messages, tokens and cost."),
     "inbox": ("goclaw_py.operations.deliveries.command.inbox:app", deliveries.INBOX_HELP),
     "outbox": ("goclaw_py.operations.deliveries.command.outbox:app", deliveries.OUTBOX_HELP),
-    "cron": ("cron.commands:app", "Manage scheduled jobs."),
+    "cron": ("goclaw_py.operations.jobs.command.commands:app", jobs.HELP),
     "heartbeat": ("goclaw_py.operations.heartbeats.command.commands:app", heartbeats.HELP),
     "event": (
         "goclaw_py.operations.heartbeats.command.commands:event",
@@ -57,7 +58,7 @@ PLACES: Final = {
     "config": ("goclaw_py.operations.settings.command:app", settings.HELP),
     "simulate": (
         "simulate.commands:simulate",
-        "Forecast runs of jobs and heartbeats, and their cost.",
+        "Forecast runs of jobs and heartbeats, jobs, and their cost.",
     ),
     "migrate": ("system.gateway:migrate", "Apply pending database migrations."),
     "backup": ("system.backup:backup", "Back up database, workspaces and settings to a file."),

@@ -148,12 +148,13 @@ class Container:
         by = JobDependencies(
             self.children, self.feed, self.budget_tracker, channels, policies, replies, deps.meter
         )
-        self.job_module = JobModule(store, clock, node, deps.jobs, by)
+        chains = ChainLimit(store, clock, deps.max_chained_turns)
+        self.job_module = JobModule(store, clock, node, deps.jobs, by, chains.check_scheduling)
         self.heartbeats = HeartbeatModule(store, clock, node, deps.heartbeats, by)
         service = self._job_service = self.job_module.service if deps.jobs.rules.enabled else None
         drafts = StreamingReplies(store, clock, channels, pacing, self._live)
         tools = ChatRunDeps(
-            ChainLimit(store, clock, deps.max_chained_turns),
+            chains,
             self.children,
             contexts,
             drafts,
@@ -250,7 +251,6 @@ class Container:
         agent_executor.on_success = self.outages.answered
         self.runner.connect(dispatcher, agent_executor, self.outages, ask)
         self.runner.chains.connect(self.incidents.tell)
-        self.job_module.service.check_scheduling = self.runner.chains.check_scheduling
         self.budget_tracker.connect(self.incidents.tell)
         self.children.connect(dispatcher, agent_executor, self.gateway.bring, ask)
         owners = self.incidents.owners_chats

@@ -22,7 +22,7 @@ from goclaw_py.operations.control import (
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
-from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
@@ -51,7 +51,6 @@ from goclaw_py.runs.usage_report import (
 from goclaw_py.schedule.heartbeat.module import HeartbeatSetup, service_of
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.schedule.jobs.service import GatewayJobService as StoredJobs
 from goclaw_py.scheduler.views import (
     GatewayStatus,
     LanesView,
@@ -80,7 +79,7 @@ class StoreControl:
         self._settings = settings
         self._chat_rules = chat_rules
         self._clock = clock
-        self._jobs = jobs or StoredJobs(store, clock, JobCreationRules(DEFAULT_PROFILE))
+        self._jobs = jobs or JobService(store, clock, JobCreationRules(DEFAULT_PROFILE))
         self._heartbeats = heartbeats or service_of(store, clock, HeartbeatSetup(), ())
         self._approvals = Approvals(store, clock)
         self._deliveries = Deliveries(store, clock)

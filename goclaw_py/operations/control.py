@@ -16,7 +16,7 @@ from goclaw_py.operations.audit import AuditReader
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
-from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs

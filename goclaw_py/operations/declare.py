@@ -27,6 +27,8 @@ class Operation:
         key: The key of the response that has the result; "": the response is the result.
         unsent: An argument that the gateway knows by itself.
         read: Makes the result from the response; its annotation says what that is.
+        body: Makes the whole body from the record among the arguments; the others are query
+            parameters.
         without: The path if the argument in that of ``route`` is None.
     """
 
@@ -37,6 +39,7 @@ class Operation:
     unsent: str = ""
     read: Callable[[Any], Any] | None = None
     without: str = ""
+    body: Callable[[Any], object] | None = None
 
     def __call__(self, method: _Method) -> _Method:
         """Declare it of a method."""

@@ -25,7 +25,7 @@ from goclaw_py.core.storable import storable
 from goclaw_py.core.text import first_words, split_half
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.values import value
-from goclaw_py.operations.jobs import JobService, Requester
+from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.records import NewRun
 from goclaw_py.runs.agent_loop import (
     AgentLoop,
@@ -53,8 +53,9 @@ from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.runs.turn import Turn
 
 if TYPE_CHECKING:
-    # Its module knows what is stored, which knows agents, which know this.
+    # Their modules know what is stored, which knows agents, which know this.
     from goclaw_py.operations.heartbeats.operations import HeartbeatService
+    from goclaw_py.operations.jobs.operations import JobService
 
 _PROMPT_CHARS = 120
 """How much of its prompt a run shows to operators."""

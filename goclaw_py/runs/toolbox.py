@@ -19,11 +19,12 @@ from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutFile, Target
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.values import value
-from goclaw_py.operations.jobs import JobService, Requester
+from goclaw_py.operations.jobs.models import Requester
 
 if TYPE_CHECKING:
-    # Its module knows what is stored, which knows agents, which know this.
+    # Their modules know what is stored, which knows agents, which know this.
     from goclaw_py.operations.heartbeats.operations import HeartbeatService
+    from goclaw_py.operations.jobs.operations import JobService
 
 
 @dataclass(frozen=True, slots=True)

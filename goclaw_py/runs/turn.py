@@ -31,7 +31,7 @@ from goclaw_py.core.messages import (
 )
 from goclaw_py.core.outcomes import Ending
 from goclaw_py.core.targets import Maker, owner_of
-from goclaw_py.operations.jobs import Requester
+from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.records import InboxRow, NewRun
 from goclaw_py.runs import speakers
 from goclaw_py.runs.agent_loop import MessagePart, TextPart

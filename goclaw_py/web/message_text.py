@@ -33,13 +33,10 @@ HIDDEN: Final = "(hidden)"
 PLAIN: Final[Mapping[str, str]] = {
     "Attachment": "ref mime",
     "ChannelView": "name account detail warning proxy",
-    "Cron": "expression",
     "Explanation": "code",
     "ExplanationStep": "code",
     "GatewayStatus": "release database",
     "InboundMessage": "external_id message_id reply_to album edits",
-    "Job": "last_status creator",
-    "JobSpec": "zone session policy source",
     "LastChat": "channel account",
     "LiveAsked": "id",
     "LiveEnded": "id",
@@ -53,12 +50,9 @@ PLAIN: Final[Mapping[str, str]] = {
     "OutFile": "mime",
     "OutboundMessage": "reply_to draft album",
     "PeerView": "machine release health receives",
-    "Profile": "name zone",
-    "Prompt": "model",
     "RunProgress": "tools model",
     "Sender": "id name username",
     "SignIn": "id address user_agent name",
-    "StartedNow": "session",
     "Subject": "id",
     "Target": "channel account chat thread",
     "Token": "name",
@@ -76,19 +70,12 @@ TEXT: Final[Mapping[str, str]] = {
     "Cure": "words command",
     "Explanation": "answer",
     "ExplanationStep": "words",
-    "FixedMessage": "text",
     "GatewayStatus": "warnings",
     "NewToken": "secret",
     "InboundMessage": ("text quote press unsupported place_name topic_name source asker formatted"),
-    "Job": "last_error",
-    "JobSpec": "slug name",
     "LiveText": "text",
-    "LoggedOccurrence": "slug output error delivery definition",
     "OutFile": "path name",
     "OutboundMessage": "text alert",
-    "Profile": "default_prompt",
-    "Program": "argv",
-    "Prompt": "text",
     "RunProgress": "prompt",
     "Subject": "name",
     "UsageRow": "names",
@@ -99,7 +86,7 @@ TEXT: Final[Mapping[str, str]] = {
 PLAIN_RESULTS: Final = frozenset({"counts", "zone", "agents"})
 """Methods and properties whose bare strings are plain."""
 
-_SERVICES: Final = frozenset({"jobs", *(one.name for one in NOUNS)})
+_SERVICES: Final = frozenset(one.name for one in NOUNS)
 _SEARCHES: Final[Mapping[type, str]] = {
     MessageFilter: "text",
     JobQuery: "name",
@@ -201,8 +188,8 @@ async def _awaited(result: Awaitable[object], key: object, *, is_plain: bool) ->
 
 def _refuse_search(arguments: Mapping[str, object]) -> None:
     """Refuse what would find out by trying whether a word is in a text or name."""
-    asked = arguments.get("asked")
-    if asked is not None and not _ID.fullmatch(str(asked)):
+    job = arguments.get("job")
+    if job is not None and not _ID.fullmatch(str(job)):
         raise RoleTooLow(f"without its whole id a job needs the role {Least.TEXT}")
     if arguments.get("search") or any(map(_searches, arguments.values())):
         raise RoleTooLow(f"to search in texts and names needs the role {Least.TEXT}")

@@ -62,18 +62,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /api/usage
         GET /api/usage/times
         GET /api/schedule
-        GET /api/jobs
-        GET /api/jobs/{job}
-        GET /api/jobs/{job}/log
-        GET /api/jobs/{job}/stats
-        GET /api/jobs/{job}/upcoming
-        GET /api/jobs/{job}/route
-        GET /api/occurrences
-        GET /api/occurrences/{occurrence}
-        GET /api/scheduler
-        GET /api/scheduler/counts
-        GET /api/scheduler/stats
-        GET /api/scheduler/zone
         GET /static/{name}
         GET /login
         POST /login
@@ -84,11 +72,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /forbidden
         GET /
         GET /live/now
-        GET /jobs
-        GET /live/jobs
-        GET /jobs/view
-        GET /live/job
-        GET /jobs/{job}
         GET /usage
         GET /live/usage
         GET /health
@@ -111,23 +94,11 @@ ROUTES: Final[Mapping[Least, str]] = {
         PATCH /api/schedule/{slug}
         DELETE /api/schedule/{slug}
         POST /api/schedule/{slug}/run
-        POST /api/jobs
-        PATCH /api/jobs/{job}
-        DELETE /api/jobs/{job}
-        POST /api/jobs/{job}/run
-        POST /api/scheduler/preview
-        PUT /api/scheduler/zone
         GET /api/chat/{chat}/events
         POST /api/chat/{chat}/messages
         POST /api/chat/{chat}/press
         POST /api/chat/{chat}/confirm
         POST /stop
-        GET /jobs/new
-        POST /jobs/new
-        GET /jobs/preview
-        GET /jobs/{job}/edit
-        POST /jobs/{job}/edit
-        POST /jobs/{job}/{action}
         GET /chat
         GET /live/chat
         GET /chat/new

@@ -62,7 +62,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "typer": ("goclaw_py.cli", *of_each_noun("command")),
     "uvicorn": ("goclaw_py.web",),
     "uvloop": ("goclaw_py.app",),
-    "yaml": ("goclaw_py.cli.cron.files",),
+    "yaml": ("goclaw_py.operations.jobs.command.files",),
 }
 
 

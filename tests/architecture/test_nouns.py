@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from goclaw_py.core.chat_commands import MENU
 from goclaw_py.operations.declare import Noun
 from goclaw_py.operations.nouns import NOUNS
 from tests.architecture.sources import ROOT, modules, nouns
 
 MOST_FILES_OUTSIDE = 8
-READING_POSTS = frozenset({"sessions.names"})
+READING_POSTS = frozenset({"jobs.preview", "sessions.names"})
 """Operations that change nothing, although they are no GET: ``noun.operation``."""
 SHARED = frozenset({"sessions.names"})
 """Operations that whatever has a list uses, whether there is another operation or not."""
@@ -28,6 +28,9 @@ NOT_OFFERED = {
         {
             "deliveries.counts",
             "heartbeats.write_checklist",
+            "jobs.choose_zone",
+            "jobs.counts",
+            "jobs.logged",
             "runs.between",
             "runs.counts",
             "runs.density",
@@ -61,25 +64,34 @@ def called(noun: Noun, path: Path) -> set[str]:
                 func=ast.Attribute(attr=name, value=ast.Attribute(attr=owner, value=holder))
             ):
                 of_control = ast.unparse(holder).endswith(("control", "remote"))
-                found |= {name} if owner == noun.name and of_control else set()
+                known = owner in names or (owner == noun.name and of_control)
+                found |= {name} if known else set()
             case ast.Attribute(attr=name, value=ast.Name(id=owner)):
                 found |= {name} if owner in names else set()
     return found & noun.operations.keys()
 
 
-def variables(noun: Noun, tree: ast.Module) -> Iterator[str]:
-    """The names of ``service = control.approvals`` and of parameters of the type ``Approvals``."""
+def variables(noun: Noun, tree: ast.Module) -> set[str]:
+    """The names of what is declared as ``Approvals``, and of ``service = control.approvals``."""
+    kind = noun.service.__name__
+    declared = set()
     for node in ast.walk(tree):
         match node:
-            case ast.Assign(targets=[target], value=ast.expr() as value):
-                targets = target.elts if isinstance(target, ast.Tuple) else [target]
-                values = value.elts if isinstance(value, ast.Tuple) else [value]
-                for name, one in zip(targets, values, strict=False):
-                    match name, one:
-                        case ast.Name(id=variable), ast.Attribute(attr=noun.name):
-                            yield variable
-            case ast.arg(arg=name, annotation=ast.Name(id=noun.service.__name__)):
-                yield name
+            case ast.arg(arg=name, annotation=ast.Name(id=annotated)):
+                declared |= {name} if annotated == kind else set()
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id=annotated)):
+                declared |= {name} if annotated == kind else set()
+    assigned = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+            targets = target.elts if isinstance(target, ast.Tuple) else [target]
+            values = value.elts if isinstance(value, ast.Tuple) else [value]
+            for one, given in zip(targets, values, strict=False):
+                match one, given:
+                    case ast.Name(id=name), ast.Attribute(attr=owner):
+                        assigned |= {name} if owner in (noun.name, *declared) else set()
+    return declared | assigned
 
 
 def files_outside(noun: Noun) -> dict[str, set[str]]:
@@ -90,6 +102,8 @@ def files_outside(noun: Noun) -> dict[str, set[str]]:
     """
     shared = {one.route for name, one in noun.operations.items() if f"{noun.name}.{name}" in SHARED}
     paths = {route.split()[1] for route, _ in noun.routes() if route not in shared}
+    # Texts about commands of chats name no pages.
+    paths -= {f"/{name}" for name, _ in MENU}
     found: dict[str, set[str]] = {}
     for top in ("goclaw_py", "channels"):
         for path in sorted((ROOT / top).rglob("*")):

@@ -38,7 +38,6 @@ WORLD = ("open", "print", "input", "exec", "eval", "__import__", "uuid4", "uuid.
 READS_THE_WALL_CLOCK = {
     "goclaw_py.core.time.clocks": "the Clock",
     "goclaw_py.app.schema": "dates a migration before there is a gateway with a clock",
-    "goclaw_py.cli.client.jobs": "the desk of a gateway of this machine, seen from a command",
     "channels.console": "the default of a clock that can be given",
 }
 

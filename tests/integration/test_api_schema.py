@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
-from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.operations.jobs.models import JobDraft, Requester
 from goclaw_py.schedule.jobs.models import FixedMessage, Prompt
 from goclaw_py.schedule.jobs.schedule import Cron, Every
 from goclaw_py.web.api.routes import make_api

@@ -38,7 +38,7 @@ from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.audit import Actions
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.jobs import JobChange, JobDraft, JobService
+from goclaw_py.operations.jobs.models import JobChange, JobDraft
 from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.operations.settings.models import (
     EditableSetting,
@@ -72,7 +72,6 @@ NEWS: Final = JobDraft(every(3600), Prompt("Read my diary"), "news")
 
 
 SERVICES: Final[dict[str, type]] = {
-    "jobs": JobService,
     **{noun.name: noun.service for noun in NOUNS},
 }
 

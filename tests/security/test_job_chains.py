@@ -21,7 +21,7 @@ from goclaw_py.agents.tools.schedule_arguments import Figures
 from goclaw_py.agents.tools.schedules import schedule_tools
 from goclaw_py.core.errors import AgentError, ToolFailed
 from goclaw_py.core.outcomes import Trigger
-from goclaw_py.operations.jobs import JobChange
+from goclaw_py.operations.jobs.models import JobChange
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.models import JobState, Prompt
 from goclaw_py.testing.agents import Do, Fail, Say, ScriptedAgent, Step
@@ -50,7 +50,7 @@ def once(request: RunRequest) -> dict[str, str]:
     """In a minute."""
     service_of_run = here(request).jobs
     assert service_of_run is not None
-    at = service_of_run.now() + timedelta(minutes=1)
+    at = service_of_run.clock.now() + timedelta(minutes=1)
     return {"cadence_type": "once", "cadence_value": at.isoformat()}
 
 

@@ -21,7 +21,6 @@ import pytest
 import goclaw_py.schedule.jobs.models  # noqa: F401  (types of the ports' annotations)
 from goclaw_py.core.actors import AccessRole, Actor, ActorKind, acts
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.records import DeadLetterQuery, JobQuery, MessageFilter, OutboxQuery
 from goclaw_py.web.message_text import (
@@ -36,7 +35,7 @@ from goclaw_py.web.message_text import (
 )
 from goclaw_py.web.roles import RoleTooLow
 
-SERVICES = (Control, JobService, *(one.service for one in NOUNS))
+SERVICES = (Control, *(one.service for one in NOUNS))
 TEXT_RESULTS = {"names", "rename", "no_route", "choose_zone"}
 """Methods that return a bare string that is text, or that no viewer may call."""
 
@@ -67,7 +66,7 @@ def operations() -> Iterator[tuple[str, Any]]:
                 hints = get_type_hints(
                     function, localns={**NAMES, **vars(sys.modules[service.__module__])}
                 )
-                if name not in ("jobs", *(one.name for one in NOUNS)):
+                if name not in [one.name for one in NOUNS]:
                     yield name, hints["return"]
 
 

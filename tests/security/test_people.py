@@ -26,7 +26,7 @@ from goclaw_py.core.messages import OutboundMessage, PeerKind, Sender, Target, p
 from goclaw_py.core.run_events import PressAnswered
 from goclaw_py.core.run_steps import DecisionStep
 from goclaw_py.core.targets import Maker, owner_of
-from goclaw_py.operations.jobs import JobChange, JobDraft, Requester
+from goclaw_py.operations.jobs.models import JobChange, JobDraft, Requester
 from goclaw_py.records import ApprovalQuery, JobQuery, Standing
 from goclaw_py.records.people import ALPHABET, CODE_LENGTH, make_code
 from goclaw_py.runs.agent_loop import Emit, RunRequest

@@ -17,7 +17,7 @@ from unittest.mock import patch
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, OccurrenceId
 from goclaw_py.core.time import clocks
-from goclaw_py.operations.jobs import JobChange
+from goclaw_py.operations.jobs.models import JobChange
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
 from goclaw_py.schedule.heartbeat.models import OPEN
 from goclaw_py.schedule.heartbeat.models import HeartbeatConfig as HeartbeatPlan

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.targets import Maker, owner_of
-from goclaw_py.operations.jobs import JobDraft, JobService, Requester
+from goclaw_py.operations.jobs.models import JobDraft, Requester
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence
 from goclaw_py.schedule.jobs.models import FixedMessage, Job, JobTarget, Notify, Payload, Prompt

@@ -11,12 +11,12 @@ from goclaw_py.agents.tools import Permissions
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.messages import Target
 from goclaw_py.core.targets import Maker
-from goclaw_py.operations.jobs import Requester
+from goclaw_py.operations.jobs.models import Requester
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import JobQuery
 from goclaw_py.runs.toolbox import Toolbox
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.policy import PROFILES, Profile
-from goclaw_py.schedule.jobs.service import GatewayJobService
 from goclaw_py.testing.clock import LoopClock
 from tests.support.memory_store import MemoryStore
 from tests.support.tools import MAIN, Desk
@@ -43,11 +43,11 @@ class Schedules:
     most: int = 50
     enabled: bool = True
     store: MemoryStore = field(default_factory=MemoryStore)
-    service: GatewayJobService = field(init=False)
+    service: JobService = field(init=False)
 
     def __post_init__(self) -> None:
         rules = JobCreationRules(self.profile, enabled=self.enabled, most=self.most)
-        self.service = GatewayJobService(self.store, LoopClock(), rules)
+        self.service = JobService(self.store, LoopClock(), rules)
 
     def place(self, owner: Owner = ANN) -> Desk:
         """From where an owner's runs call tools."""

@@ -12,7 +12,8 @@ from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutFile, Target
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
-from goclaw_py.operations.jobs import JobService, Requester
+from goclaw_py.operations.jobs.models import Requester
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.runs.toolbox import Toolbox, ToolContext
 
 MAIN = AgentName("main")

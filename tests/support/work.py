@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from goclaw_py.core.ids import JobId
-from goclaw_py.operations.jobs import WorkSource
 from goclaw_py.records import NewWork, Store, WorkState
+from goclaw_py.schedule.jobs.work_items import WorkSource
 from goclaw_py.schedule.sources import TableSource
 from goclaw_py.schedule.sources.github import GitHubSource, IssueRules
 from goclaw_py.schedule.sources.github_http import RepositoryAddress

@@ -67,7 +67,7 @@ class Registry:
             return NO_TOOLS
         found = service_of(here)
         # The figures come from the settings, so the cache stays small.
-        figures = None if found is None else Figures.of(found[0].profile)
+        figures = None if found is None else Figures.of(found[0].rules.profile)
         heartbeat_runs, ends = here.heartbeats is not None, here.heartbeat_run_done is not None
         key = here.agent, figures, heartbeat_runs, ends
         if key not in self._offers:

@@ -25,7 +25,7 @@ from goclaw_py.core.errors import (
 )
 from goclaw_py.core.text import cut_text
 from goclaw_py.core.time.datetimes import local_text
-from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import JobPage
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
 from goclaw_py.schedule.jobs.models import FixedMessage, Job, JobState, Payload, Program, Prompt
@@ -68,7 +68,9 @@ def entry(job: Job) -> dict[str, object]:
 def made(job: Job, service: JobService) -> dict[str, object]:
     """Return a schedule with its next three run times, to verify it (SPEC CRON-2)."""
     return entry(job) | {
-        "next_runs_local": [_local(moment, job.spec.zone) for moment in service.upcoming(job)]
+        "next_runs_local": [
+            _local(moment, job.spec.zone) for moment in job.upcoming(service.rules.base)
+        ]
     }
 
 

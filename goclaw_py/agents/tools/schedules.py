@@ -33,7 +33,8 @@ from goclaw_py.core.errors import BadMoment, ToolFailed, UnknownJob
 from goclaw_py.core.targets import Maker
 from goclaw_py.core.time.datetimes import any_moment
 from goclaw_py.core.time.zones import zone
-from goclaw_py.operations.jobs import JobChange, JobDraft, JobService, Keep, Requester
+from goclaw_py.operations.jobs.models import JobChange, JobDraft, Keep, Requester
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import JobQuery
 from goclaw_py.runs.toolbox import ToolContext
 from goclaw_py.schedule.jobs.models import (
@@ -64,7 +65,7 @@ class ScheduleTool(Tool[A]):
 
 def service_of(here: ToolContext) -> tuple[JobService, Requester] | None:
     """Return the job service and the requester of a run; None if jobs are not available to it."""
-    if here.jobs is None or here.asker is None or not here.jobs.enabled:
+    if here.jobs is None or here.asker is None or not here.jobs.rules.enabled:
         return None
     return here.jobs, here.asker
 
@@ -197,8 +198,8 @@ class ScheduleEdit(ScheduleTool[Edit]):
             before.spec.zone,
         ):
             return
-        timing, now = Timing(schedule, name), service.now()
-        check(timing, now=now, cron_fields=service.profile.cron_fields)
+        timing, now = Timing(schedule, name), service.clock.now()
+        check(timing, now=now, cron_fields=service.rules.profile.cron_fields)
         least = timedelta(seconds=self._figures.minimum_s)
         spaced(timing, least, OnShort.REJECT, now=now)
 
@@ -257,7 +258,7 @@ def _service(here: ToolContext) -> tuple[JobService, Requester]:
 
 
 async def _local_now(service: JobService, asker: Requester) -> datetime:
-    return service.now().astimezone(zone(await service.zone(asker)))
+    return service.clock.now().astimezone(zone(await service.zone(asker)))
 
 
 def _id(given: str) -> str:

@@ -22,7 +22,8 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.ids import JobId, OccurrenceId
 from goclaw_py.core.messages import ExternalId, Target, external_id, person_at
 from goclaw_py.core.targets import Maker, owner_of
-from goclaw_py.operations.jobs import JobChange, JobDraft, JobService, Requester, RunNow
+from goclaw_py.operations.jobs.models import JobChange, JobDraft, Requester, RunNow
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import GatewayJobStore, InboxRow, JobQuery
 from goclaw_py.schedule.jobs import texts
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence
@@ -130,7 +131,7 @@ class JobCommands:
             return texts.refused(error)
 
     async def _timezone(self, by: Requester, named: str) -> str:
-        now = self._service.now()
+        now = self._service.clock.now()
         if not named:
             return texts.timezone(await self._service.zone(by), now)
         chosen = None if named.casefold() == "default" else named
@@ -146,14 +147,14 @@ class JobCommands:
         query = JobQuery(states=(JobState.ACTIVE,), limit=COMING)
         page = await self._service.search(query, by := asker(row))
         zone = await self._service.zone(by)
-        enabled = self._service.enabled
-        return texts.next_jobs(page.jobs, zone, self._service.now(), enabled=enabled)
+        enabled = self._service.rules.enabled
+        return texts.next_jobs(page.jobs, zone, self._service.clock.now(), enabled=enabled)
 
     async def _list(self, by: Requester, chat: Target) -> str:
         page = await self._service.search(JobQuery(states=_LISTED_STATES, limit=LISTED), by)
         self._lists[chat] = tuple(job.id for job in page.jobs)
-        zone, enabled = await self._service.zone(by), self._service.enabled
-        return texts.jobs(page.jobs, page.total, zone, self._service.now(), enabled=enabled)
+        zone, enabled = await self._service.zone(by), self._service.rules.enabled
+        return texts.jobs(page.jobs, page.total, zone, self._service.clock.now(), enabled=enabled)
 
     async def _pause(self, asked: str, by: Requester) -> str:
         job = await self._service.edit(asked, JobChange(state=JobState.PAUSED), by)
@@ -161,7 +162,7 @@ class JobCommands:
 
     async def _resume(self, asked: str, by: Requester) -> str:
         job = await self._service.edit(asked, JobChange(state=JobState.ACTIVE), by)
-        return texts.resumed(job, await self._service.zone(by), self._service.now())
+        return texts.resumed(job, await self._service.zone(by), self._service.clock.now())
 
     async def _delete(self, asked: str, by: Requester) -> str:
         return texts.deleted((await self._service.delete(asked, by)).spec.title)
@@ -176,7 +177,7 @@ class JobCommands:
         return texts.runs_now(title)
 
     def _off(self) -> str:
-        return texts.NOT_CARRIED_OUT if self._service.enabled else texts.OFF
+        return texts.NOT_CARRIED_OUT if self._service.rules.enabled else texts.OFF
 
     # ------------------------------------------------------------------ buttons
 
@@ -186,7 +187,7 @@ class JobCommands:
             return Pressed(texts.GONE, is_used=True)
         if button.action is JobAction.DONE:
             return Pressed(texts.done(ran.spec.title), is_used=True)
-        if not self._service.enabled:
+        if not self._service.rules.enabled:
             return Pressed(texts.OFF, is_used=False)
         try:
             if button.action is JobAction.AGAIN and ran.own:
@@ -221,7 +222,7 @@ class JobCommands:
         """Create a new job that repeats it. Raises ``JobError``."""
         spec, action = ran.spec, button.action
         here = await self._service.zone(by)
-        at = again_at(action, due=ran.due_at, now=self._service.now(), zone=spec.zone)
+        at = again_at(action, due=ran.due_at, now=self._service.clock.now(), zone=spec.zone)
         # A second press has the same name, also in another process or after a crash.
         slug = f"again-{button.occurrence.replace('-', '')}-{action}"
         try:
@@ -232,12 +233,12 @@ class JobCommands:
                 at = there.next_run_at
                 if action is JobAction.AGAIN:
                     return texts.IS_RUNNING
-                return texts.already_snoozed(spec.title, at, here, self._service.now())
+                return texts.already_snoozed(spec.title, at, here, self._service.clock.now())
             change = JobChange(schedule=At(at), state=JobState.ACTIVE)
             await self._service.edit(slug, change, by)
         if action is JobAction.AGAIN:
             return texts.runs_now(spec.title)
-        return texts.snoozed(spec.title, at, here, self._service.now())
+        return texts.snoozed(spec.title, at, here, self._service.clock.now())
 
     async def _copy(self, ran: _Ran, slug: str, at: datetime, by: Requester) -> None:
         """Create a copy of the job. It sends its result to the chat where the button was pressed.

@@ -37,7 +37,7 @@ from goclaw_py.core.messages import SUBAGENT, Target
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.targets import target_text
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.operations.jobs import Requester
+from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.records import InboxStore
 from goclaw_py.runs.turn import Turn
 

@@ -42,7 +42,7 @@ from goclaw_py.core.run_events import (
 )
 from goclaw_py.core.run_steps import TakenStep, ValueStep
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import NewRun, Place, RunEnd, Store
 from goclaw_py.runs import speakers
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask

@@ -11,12 +11,13 @@ from functools import cached_property, partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 from urllib.parse import quote
 
+from goclaw_py.core.actors import Least
 from goclaw_py.core.errors import GoclawError, NotFound
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.targets import target_text
-from goclaw_py.operations.declare import operations_of
-from goclaw_py.operations.jobs import Requester
-from goclaw_py.records import MessageFilter
+from goclaw_py.operations.declare import Operation, operations_of
+from goclaw_py.operations.jobs.models import Requester
+from goclaw_py.records import JobQuery, MessageFilter
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import NotAccepted
 
@@ -52,36 +53,22 @@ def segment(value: object) -> str:
 
 
 def call(
-    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]],
-    route: str,
-    *,
-    key: str = "",
-    read: Callable[[Any], R] | None = None,
-    without: str = "",
-    unsent: str = "",
-    **names: str,
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], route: str, *, key: str = ""
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """Implement a method by a request.
+    """Implement a method of a protocol by a request; see ``Operation`` for ``route`` and ``key``.
 
-    Arguments fill the placeholders of the path. The others are query parameters of a GET, and
-    else keys of the body; a ``Requester`` is always in the query.
-
-    Args:
-        method: That of the protocol or class.
-        route: Method and path, such as ``GET /api/runs/{prefix}``.
-        key: The result is the value of this key of the response.
-        read: Makes the result from the response; its annotation says what that is.
-        without: The path if the argument in ``route`` is None.
-        unsent: An argument that the gateway knows by itself.
-        names: Names of arguments that the body calls otherwise.
+    A ``Requester`` is always in the query.
     """
-    verb, path = route.replace(":path}", "}").split()
-    made = _Call(method, verb, path, key, read, without, unsent, names)
+    return _sender(method, Operation(route, Least.ADMIN, key=key))
 
-    async def sent(self: Remote, /, *args: P.args, **kwargs: P.kwargs) -> R:
+
+def _sender(method: Callable[..., Any], operation: Operation) -> Callable[..., Any]:
+    made = _Call(method, operation)
+
+    async def sent(self: Remote, /, *args: Any, **kwargs: Any) -> Any:
         given = made.signature.bind(self, *args, **kwargs)
         given.apply_defaults()
-        return made.result(await self.send(*made.request(given.arguments)))  # type: ignore[no-any-return]
+        return made.result(await self.send(*made.request(given.arguments)))
 
     return sent
 
@@ -115,14 +102,7 @@ class _RemoteService(Remote):
     def __init__(self, service: type, send: RequestSender, refused: Refused | None) -> None:
         self._send = send
         for name, one in operations_of(service).items():
-            sent = call(
-                getattr(service, name),
-                one.route,
-                key=one.key,
-                read=one.read,
-                without=one.without,
-                unsent=one.unsent,
-            )
+            sent = _sender(getattr(service, name), one)
             if refused is not None:
                 sent = _refused(sent, getattr(service, name), refused)
             setattr(self, name, partial(sent, self))
@@ -149,13 +129,7 @@ def _refused(sent: Callable[..., Any], method: Callable[..., Any], refused: Refu
 @dataclass(frozen=True)
 class _Call:
     method: Callable[..., Any]
-    verb: str
-    path: str
-    key: str
-    read: Callable[[Any], Any] | None
-    without: str
-    unsent: str
-    names: Mapping[str, str]
+    operation: Operation
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -164,40 +138,45 @@ class _Call:
     @cached_property
     def kind(self) -> Any:
         """The type of the response."""
-        if self.read is not None:
-            first = next(iter(inspect.signature(self.read).parameters))
-            return get_type_hints(self.read)[first]
+        read = self.operation.read
+        if read is not None:
+            first = next(iter(inspect.signature(read).parameters))
+            return get_type_hints(read)[first]
         kind: Any = get_type_hints(self.method)["return"]
-        return dict[str, kind] if self.key else kind
+        return dict[str, kind] if self.operation.key else kind
 
     def request(self, arguments: Mapping[str, object]) -> tuple[str, str, object, Params]:
         """Return the request for these arguments, the service itself included."""
+        operation = self.operation
+        verb, path = operation.route.replace(":path}", "}").split()
         _, *given = arguments.items()
         rest = dict(given)
-        rest.pop(self.unsent, None)
-        filled = {name: rest.pop(name) for name in re.findall(r"{(\w+)}", self.path)}
-        path = self.path
-        if self.without and None in filled.values():
-            path, filled = self.without, {}
+        rest.pop(operation.unsent, None)
+        filled = {name: rest.pop(name) for name in re.findall(r"{(\w+)}", path)}
+        if operation.without and None in filled.values():
+            path, filled = operation.without, {}
         for name, one in filled.items():
             if str(one) in ("", ".", ".."):
                 # The path would be another one.
                 raise NotAccepted(f"{name}: must not be {str(one)!r}")
         path = path.format(**{name: segment(one) for name, one in filled.items()})
         params = query(by=rest.pop("by", None))
-        if self.verb == "GET":
-            return self.verb, path, None, {**params, **query(**rest)}
-        body = {self.names.get(name, name): value for name, value in rest.items()}
-        return self.verb, path, body or None, params
+        if verb == "GET":
+            return verb, path, None, {**params, **query(**rest)}
+        if operation.body is not None:
+            (name,) = (name for name, one in rest.items() if is_dataclass(one))
+            content = operation.body(rest.pop(name))
+            return verb, path, content, {**params, **query(**rest)}
+        return verb, path, rest or None, params
 
     def result(self, raw: bytes) -> Any:
         """Return what a response means."""
         if self.kind is type(None):
             return None
         found = wire.read(self.kind, raw)
-        if self.read is not None:
-            return self.read(found)
-        return found[self.key] if self.key else found
+        if self.operation.read is not None:
+            return self.operation.read(found)
+        return found[self.operation.key] if self.operation.key else found
 
 
 def query(**given: object) -> dict[str, Value]:
@@ -217,7 +196,7 @@ def query(**given: object) -> dict[str, Value]:
             case Cursor():
                 params[name] = str(value)
             case _ if is_dataclass(value):
-                params |= query(**_fields_of(value))
+                params |= _of_record(value)
             case str():
                 # Use the value of an enum; httpx would send its name.
                 params[name] = str.__str__(value)
@@ -226,6 +205,18 @@ def query(**given: object) -> dict[str, Value]:
             case _:
                 raise TypeError(f"{name}: no query parameter is a {type(value).__name__}")
     return params
+
+
+def _of_record(value: Any) -> dict[str, Value]:
+    return _of_jobs(value) if isinstance(value, JobQuery) else query(**_fields_of(value))
+
+
+def _of_jobs(asked: JobQuery) -> dict[str, Value]:
+    """Return the selection as the parameters of ``GET /api/jobs``."""
+    target = None if asked.target is None else target_text(asked.target)
+    names = "limit", "offset", "name", "owner", "agent", "notify"
+    params = query(**{name: getattr(asked, name) for name in names}, target=target)
+    return params | {"state": [one.value for one in asked.states], "kind": list(asked.kinds)}
 
 
 def _fields_of(selection: Any) -> dict[str, object]:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import httpx
 
@@ -20,6 +20,7 @@ from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.heartbeats import operations as heartbeats
+from goclaw_py.operations.jobs import operations as jobs
 from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
@@ -32,9 +33,6 @@ from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import NotAccepted, error_of
 from goclaw_py.web.command_line import command_headers
 from goclaw_py.web.sockets import short_path
-
-if TYPE_CHECKING:
-    from goclaw_py.cli.client.jobs import RemoteJobService
 
 TIMEOUT_S = 30.0
 """Timeout of a request. A chat message is answered only after its database commit."""
@@ -84,12 +82,9 @@ class RemoteControl(Remote):
     # ------------------------------------------------------------------ Control
 
     @cached_property
-    def jobs(self) -> RemoteJobService:
-        """Return the service for jobs."""
-        # Imported here, because most commands do not need it.
-        from goclaw_py.cli.client.jobs import RemoteJobService  # noqa: PLC0415
-
-        return RemoteJobService(self.send)
+    def jobs(self) -> jobs.JobService:
+        """Return the operations on jobs."""
+        return remote(jobs.JobService, self.send, jobs.refused)
 
     @cached_property
     def heartbeats(self) -> heartbeats.HeartbeatService:

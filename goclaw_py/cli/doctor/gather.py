@@ -22,7 +22,7 @@ from goclaw_py.cli.progress import tell
 from goclaw_py.config import Settings
 from goclaw_py.core.errors import ChannelError, GoclawError, MigrationError, NoDatabase, StoreError
 from goclaw_py.core.targets import Maker
-from goclaw_py.operations.jobs import Requester
+from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.records import DeadLetterQuery, JobQuery, OutboxQuery, OutboxState
 from goclaw_py.scheduler.views import GatewayStatus
 from goclaw_py.web.sockets import is_answered, socket_path

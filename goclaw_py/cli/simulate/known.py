@@ -13,7 +13,8 @@ from goclaw_py.cli.progress import say, tell
 from goclaw_py.core.errors import UnknownAgent, UnknownJob
 from goclaw_py.core.ids import AgentName, JobId
 from goclaw_py.core.run_events import Usage
-from goclaw_py.operations.jobs import JobService, Requester
+from goclaw_py.operations.jobs.models import Requester
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import JobQuery
 from goclaw_py.schedule.forecast_models import Assumed, ForecastInput, KnownHeartbeat
 from goclaw_py.schedule.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem
@@ -53,15 +54,16 @@ async def known(control: Control, settings: Settings, guess: Guess) -> Simulatio
     """
     service, by = control.jobs, Requester(owner=None)
     page = await service.search(JobQuery(limit=_MOST_JOBS), by)
+    jobs_here = await service.scheduler()
     assumed: dict[JobId, Assumed] = {}
     for number, job in enumerate(page.jobs):
         tell(ProgressStep("reading past runs", number, len(page.jobs), "jobs"))
-        assumed[job.id] = await _taken(service, job, guess)
+        assumed[job.id] = await _taken(service, job, guess, jobs_here.now)
     if page.total > len(page.jobs):
         say(f"simulating only {len(page.jobs)} of {page.total} jobs")
-    if page.jobs and not service.enabled:
+    if page.jobs and not jobs_here.enabled:
         say("jobs are turned off (scheduler.enabled = false); simulating as if enabled")
-    now = service.now()
+    now = jobs_here.now
     agents = list(map(AgentName, settings.agents))
     files = ChecklistFiles({agent: settings.workspace(agent) for agent in agents})
     hearts = []
@@ -73,10 +75,10 @@ async def known(control: Control, settings: Settings, guess: Guess) -> Simulatio
     return SimulationState(ForecastInput(page.jobs, assumed, hearts), now)
 
 
-async def _taken(service: JobService, job: Job, guess: Guess) -> Assumed:
+async def _taken(service: JobService, job: Job, guess: Guess, now: datetime) -> Assumed:
 
     try:
-        stats = await service.stats(job.id, Requester(owner=None), since=service.now() - _PAST)
+        stats = await service.stats(job.id, Requester(owner=None), since=now - _PAST)
     except UnknownJob:
         # The job was deleted meanwhile.
         return Assumed(guess.seconds, guess.usd)

@@ -11,90 +11,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from goclaw_py.core.actors import Actor, ActorKind
-from goclaw_py.gateway.audit.facts import digest
 from goclaw_py.operations.audit import Actions, Arguments, Change, named
-from goclaw_py.operations.jobs import RunNow
 from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.records import SignInMethod
-from goclaw_py.records.audit import OK, Facts
+from goclaw_py.records.audit import Facts
 from goclaw_py.records.people import AccessVerdict
 from goclaw_py.schedule.jobs.job_json import plain
-from goclaw_py.schedule.jobs.models import FixedMessage, Job, Program, Prompt
 
 
 def _number(name: str) -> Callable[[Arguments, Any], Facts]:
     return lambda _arguments, result: {name: result}
 
-
-# ---------------------------------------------------------------------------- jobs
-
-
-_SHOWN: Final = (
-    "slug", "name", "schedule", "zone", "agent", "target", "notify", "session", "policy",
-    "max_runs", "not_after", "wake_heartbeat", "source",
-)  # fmt: skip
-"""The fields of a definition that are shown."""
-
-
-def _job_facts(job: Job) -> Facts:
-    """Return a job's definition and state; of texts only digests, see ``facts.digest``."""
-    spec, payload = job.spec, job.spec.payload
-    work: Facts
-    match payload:
-        case Prompt(text, model):
-            work = {"kind": "prompt", **digest(text)} | ({"model": model} if model else {})
-        case FixedMessage(text):
-            work = {"kind": "message", **digest(text)}
-        case Program(argv):
-            # Its arguments may have secrets in them.
-            work = {"kind": "command", "program": argv[0] if argv else ""}
-            work |= digest("\0".join(argv))
-    shown = {name: plain(getattr(spec, name)) for name in _SHOWN}
-    return {"state": job.state.value, **shown, "payload": work}
-
-
-def _set_only(facts: Facts) -> Facts:
-    return {name: value for name, value in facts.items() if value not in (None, "", {}, False)}
-
-
-def _job(arguments: Arguments, result: Any) -> str:
-    if isinstance(result, Job):
-        return f"job {result.spec.slug}"
-    if "job" in arguments:
-        return f"job {arguments['job'].spec.slug}"
-    asked = arguments["asked"] if "asked" in arguments else arguments["draft"].slug
-    return f"job {asked}".rstrip()
-
-
-async def _find_job(jobs: Any, arguments: Arguments) -> Arguments:
-    return {"job": await jobs.get(arguments["asked"], arguments["by"])}
-
-
-async def _stored_job(_jobs: Any, arguments: Arguments) -> Facts | None:
-    return _job_facts(arguments["job"]) if "job" in arguments else None
-
-
-async def _zone(jobs: Any, arguments: Arguments) -> Facts:
-    return {"zone": await jobs.zone(arguments["by"])}
-
-
-_JOBS: Final[Actions] = {
-    "create": Change("job.create", _job, told=lambda _, job: _set_only(_job_facts(job))),
-    "edit": Change("job.edit", _job, _stored_job, lambda _, job: _job_facts(job), find=_find_job),
-    "delete": Change("job.delete", _job, _stored_job, lambda _arguments, _job: {}, find=_find_job),
-    "run_now": Change(
-        "job.run",
-        _job,
-        said=lambda result: result.value if isinstance(result, RunNow) else OK,
-        find=_find_job,
-    ),
-    "choose_zone": Change(
-        "zone.choose",
-        lambda arguments, _: f"jobs of {arguments['by'].owner or 'operators'}",
-        _zone,
-        lambda _, zone: {"zone": zone},
-    ),
-}
 
 # ---------------------------------------------------------------------------- all operations
 
@@ -125,7 +52,6 @@ CONTROL: Final[Actions] = {
 }
 
 SERVICES: Final[Mapping[str, Actions]] = {
-    "jobs": _JOBS,
     **{noun.name: noun.changes for noun in NOUNS},
 }
 """The services within ``Control``, by name."""
@@ -134,12 +60,8 @@ _READS: Final[Mapping[str, frozenset[str]]] = {
     service: frozenset(names.split())
     for service, names in {
         "control": """
-            jobs status lanes why usage run_times follow sign_ins
+            status lanes why usage run_times follow sign_ins
             tokens audit_entries
-        """,
-        "jobs": """
-            profile enabled most now get search counts log logged upcoming no_route preview
-            stats zone
         """,
     }.items()
 }

@@ -27,7 +27,7 @@ from goclaw_py.gateway.audit.repeats import APART, RepeatedEntries
 from goclaw_py.operations.audit import Actions, Change, NoChange
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
-from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import Store
 from goclaw_py.records.audit import OK, AuditEntry, AuditWriter, Facts
 

@@ -17,7 +17,7 @@ from goclaw_py.operations.explanation import (
     Subject,
     SubjectKind,
 )
-from goclaw_py.operations.jobs import Requester
+from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.schedule.jobs.execution_models import (
     ENDED_BADLY,
     LoggedOccurrence,
@@ -86,8 +86,8 @@ def _log_of(row: LoggedOccurrence) -> Cure:
 
 async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
     name, slug = f"The job {job.spec.title}", job.spec.slug
-    if job.state is not JobState.ACTIVE or not src.control.jobs.enabled:
-        return _obstacle(src, job, log)
+    if job.state is not JobState.ACTIVE or not (await src.control.jobs.scheduler()).enabled:
+        return await _obstacle(src, job, log)
     if job.running is not None:
         return await _running(src, job, log)
     if job.next_run_at is None:
@@ -116,11 +116,12 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict
     return conclude("job.not_yet", answer, *cures)
 
 
-def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
+async def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
     """Explain a job that does not run at all."""
     service, slug = src.control.jobs, job.spec.slug
+    enabled = (await service.scheduler()).enabled
     resume = Cure("Resume it", f"goclaw cron resume {slug}")
-    answer = f"The job {job.spec.title} does not run: {obstacle(job, is_enabled=service.enabled)}."
+    answer = f"The job {job.spec.title} does not run: {obstacle(job, is_enabled=enabled)}."
     match job.state:
         case JobState.PAUSED:
             return conclude("job.paused", answer, resume)

@@ -9,7 +9,7 @@ from goclaw_py.core.errors import BadJob
 from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.targets import Maker, owner_of
-from goclaw_py.operations.jobs import Requester
+from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.schedule.jobs.models import OPERATOR, JobSpec, Program, Prompt
 from goclaw_py.schedule.jobs.policy import JobPolicy, SessionKind, for_model, policy_with
 

@@ -11,7 +11,7 @@ from goclaw_py.core.errors import BadJob
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId, Owner
 from goclaw_py.core.messages import Target
 from goclaw_py.core.targets import Maker
-from goclaw_py.operations.jobs import KEEP, JobChange, JobDraft, Keep, Requester
+from goclaw_py.operations.jobs.models import KEEP, JobChange, JobDraft, Keep, Requester
 from goclaw_py.schedule.jobs.authorization import is_own_chat, permit
 from goclaw_py.schedule.jobs.models import (
     OPERATOR,

@@ -21,7 +21,8 @@ from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.targets import Maker
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_run_id
-from goclaw_py.operations.jobs import JobService, Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.models import Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import NewRun, Store
 from goclaw_py.runs.agent_executor import AgentTask
 from goclaw_py.runs.agent_loop import AgentLoop, TextPart
@@ -263,7 +264,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
     async def run_now(self, job: Job) -> StartedNow | RunNow:
         if self._dispatcher.draining:
             return RunNow.OFF
-        policy = job.policy(self._job_deps.service.profile.policy)
+        policy = job.policy(self._job_deps.service.rules.profile.policy)
         most = policy.max_per_agent
         if most and self._occurrences.of_agent(job.spec.agent) >= most:
             return RunNow.AT_CAPACITY
@@ -291,7 +292,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         job, policy = held.claimed.job, held.policy
         payload = job.spec.payload
         loop = self._job_deps.program(payload.argv) if isinstance(payload, Program) else None
-        schedules = self._job_deps.service.enabled and may_schedule(
+        schedules = self._job_deps.service.rules.enabled and may_schedule(
             job, policy, item=held.item is not None
         )
         return AgentTask(

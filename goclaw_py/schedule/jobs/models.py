@@ -18,7 +18,7 @@ from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.session_keys import chat_session, job_session
 from goclaw_py.core.targets import Maker
 from goclaw_py.schedule.jobs.policy import JobPolicy, SessionKind, for_model, policy_with, spaced_by
-from goclaw_py.schedule.jobs.schedule import Schedule, Timing
+from goclaw_py.schedule.jobs.schedule import Schedule, Timing, upcoming
 
 OPERATOR: Final = Owner("operator")
 """The owner of jobs from the command line or HTTP."""
@@ -173,6 +173,13 @@ class Job:
     def timing(self, base: JobPolicy) -> Timing:
         """Return when it runs."""
         return timing(self.spec, self.policy(base), self.id)
+
+    def upcoming(self, base: JobPolicy, count: int = 3) -> list[datetime]:
+        """Return its next ``count`` runs; none unless it is active."""
+        if self.state is not JobState.ACTIVE or self.next_run_at is None or count < 1:
+            return []
+        following = upcoming(self.timing(base), after=self.next_run_at, count=count - 1)
+        return [self.next_run_at, *following]
 
 
 @dataclass(frozen=True, slots=True)

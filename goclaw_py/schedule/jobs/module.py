@@ -14,7 +14,8 @@ from goclaw_py.core.ids import CRON_LANE, AgentName, JobId, NodeId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.metrics import NO_METER, MetricsRecorder
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.operations.jobs import WorkSource
+from goclaw_py.operations.jobs.models import Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import Place, Store
 from goclaw_py.runs.agent_executor import AgentExecutor
 from goclaw_py.runs.agent_loop import AgentLoop
@@ -26,12 +27,12 @@ from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.execution_models import UnreportedOccurrence
 from goclaw_py.schedule.jobs.executions import JobExecutions
 from goclaw_py.schedule.jobs.executor import JobRunDeps, JobRuns
+from goclaw_py.schedule.jobs.models import Job
 from goclaw_py.schedule.jobs.notifications import JobNotifications
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.schedule.jobs.poller import JobPoller
-from goclaw_py.schedule.jobs.service import GatewayJobService
 from goclaw_py.schedule.jobs.targets import JobTargets
-from goclaw_py.schedule.jobs.work_items import WorkItems
+from goclaw_py.schedule.jobs.work_items import WorkItems, WorkSource
 from goclaw_py.schedule.retention import run_retention
 from goclaw_py.scheduler.dispatcher import Dispatcher
 
@@ -81,13 +82,21 @@ class JobModule:
         node: Callable[[], NodeId],
         setup: JobSetup,
         by: JobDependencies,
+        check_scheduling: Callable[[Requester], Awaitable[None]] | None = None,
     ) -> None:
         self._enabled = setup.rules.enabled
         self._clock = clock
         self._store = store
         self._untold: Sequence[UnreportedOccurrence] = ()
         self.wake = WakeEvent()
-        self.service = GatewayJobService(store, clock, setup.rules, chats=store, runs=store)
+        self.service = JobService(
+            store,
+            clock,
+            setup.rules,
+            run_now=self._run_now,
+            gateway=store,
+            check_scheduling=check_scheduling,
+        )
         base = setup.rules.base
         self.occurrences = JobExecutions(store, clock, node, base, self.wake.call, by.meter)
         places = JobTargets(store, by.policies)
@@ -114,10 +123,13 @@ class JobModule:
         self.runs.connect(dispatcher, agent_executor, self.occurrences, release_later)
         self.runs.connect_jobs(self.occurrences, self._notifications, ask)
         self.occurrences.connect(self.runs)
-        self.service.connect(self.runs)
         self.loop = JobPoller(
             self._store, self._clock, self.occurrences, lambda: _size(dispatcher), self.wake
         )
+
+    async def _run_now(self, job: Job) -> StartedNow | RunNow:
+        # The runs need the service, too.
+        return await self.runs.run_now(job)
 
     async def run(self) -> None:
         """Run due jobs until cancelled; do nothing if jobs are disabled."""

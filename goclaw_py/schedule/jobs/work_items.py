@@ -5,14 +5,30 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from typing import Protocol
 
 from goclaw_py.core.errors import WorkSourceError
+from goclaw_py.core.ids import JobId
 from goclaw_py.core.text import cut_text
-from goclaw_py.operations.jobs import WorkSource
 from goclaw_py.schedule.jobs.decisions import Finish
 from goclaw_py.schedule.jobs.execution import JobExecution
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
+from goclaw_py.schedule.jobs.models import WorkItem
 from goclaw_py.schedule.models import Attempt
+
+
+class WorkSource(Protocol):
+    """A source of work items for jobs. Any method may raise ``WorkSourceError``."""
+
+    async def take(self, job: JobId) -> WorkItem | None:
+        """Claim the next item exclusively for a run of a job; None: no work."""
+
+    async def done(self, item: WorkItem, *, ok: bool, text: str) -> None:
+        """Report the end of an item, with the result text."""
+
+    async def give_back(self, item: WorkItem, reason: str) -> None:
+        """Release an item that was neither done nor failed, so that it can be taken again."""
+
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Sources of work items for jobs, implementations of ``operations.jobs.WorkSource`` (CRON-18).
+"""Sources of work items for jobs: implementations of ``jobs.work_items.WorkSource`` (CRON-18).
 
 GitHub is not imported here: most gateways do not need its HTTP client.
 """

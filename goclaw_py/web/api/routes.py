@@ -28,6 +28,11 @@ from goclaw_py.operations.heartbeats.routes import (
     heartbeat_routes,
     heartbeat_run_routes,
 )
+from goclaw_py.operations.jobs.routes.routes import (
+    job_routes,
+    occurrence_routes,
+    scheduler_routes,
+)
 from goclaw_py.operations.logs import Logs, NoLogs
 from goclaw_py.operations.nodes.routes import node_routes
 from goclaw_py.operations.people.routes import people_routes
@@ -39,7 +44,6 @@ from goclaw_py.web.api.audit import audit_routes
 from goclaw_py.web.api.error_json import error_json, status_of
 from goclaw_py.web.api.gateway import gateway_routes
 from goclaw_py.web.api.health import alive_routes, health_routes
-from goclaw_py.web.api.jobs import job_routes, occurrence_routes, scheduler_routes
 from goclaw_py.web.api.logs import log_routes
 from goclaw_py.web.api.messages import sign_in_routes
 from goclaw_py.web.api.openapi import describe
@@ -114,9 +118,9 @@ def make_api(
     _include(app, outbox_routes(control), "")
     _include(app, inbox_routes(control), "")
     _include(app, schedule_routes(control), "/api/schedule", responses=None)
-    _include(app, job_routes(control), "/api/jobs")
-    _include(app, occurrence_routes(control), "/api/occurrences")
-    _include(app, scheduler_routes(control), "/api/scheduler")
+    _include(app, job_routes(control), "")
+    _include(app, occurrence_routes(control), "")
+    _include(app, scheduler_routes(control), "")
     _include(app, heartbeat_routes(control), "")
     _include(app, heartbeat_run_routes(control), "")
     _include(app, agent_routes(control), "")

@@ -30,7 +30,8 @@ from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.session_keys import job_of
 from goclaw_py.core.targets import TARGET_FORM, Maker, parse_target
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.jobs import KEEP, JobChange, JobDraft, JobService, Keep, Requester, RunNow
+from goclaw_py.operations.jobs.models import KEEP, JobChange, JobDraft, Keep, Requester, RunNow
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.operations.sessions.operations import Sessions
 from goclaw_py.records import JobQuery, Session
 from goclaw_py.schedule.jobs.models import (
@@ -43,7 +44,7 @@ from goclaw_py.schedule.jobs.models import (
     Prompt,
     TargetKind,
 )
-from goclaw_py.schedule.jobs.policy import SessionKind
+from goclaw_py.schedule.jobs.policy import JobPolicy, SessionKind
 from goclaw_py.schedule.jobs.view_texts import kind_and_text
 from goclaw_py.web.api.error_json import DISPATCH_FAILED
 from goclaw_py.web.api.serve import serve
@@ -140,7 +141,7 @@ def _looking(api: APIRouter, control: Control) -> None:
         """List all schedules of the operator, the next one to run first."""
         service = control.jobs
         page = await service.search(JobQuery(owner=OPERATOR, limit=limit, offset=offset), BY)
-        profile = service.profile
+        profile = (await service.scheduler()).profile
         shown = (view_of(job, profile).model_dump_json(by_alias=True) for job in page.jobs)
         return Response(f"[{','.join(shown)}]", media_type="application/json")
 
@@ -148,7 +149,7 @@ def _looking(api: APIRouter, control: Control) -> None:
     async def schedule(slug: Slug) -> Response:
         """Get a schedule, with its state."""
         service = control.jobs
-        return _answer(view_of(await _found(service, slug), service.profile))
+        return _answer(view_of(await _found(service, slug), (await service.scheduler()).profile))
 
 
 def _changing(api: APIRouter, control: Control) -> None:
@@ -161,7 +162,8 @@ def _changing(api: APIRouter, control: Control) -> None:
         """
         service = control.jobs
         _same(slug, body)
-        prompt = _prompt(body.prompt if body.prompt is not None else service.profile.default_prompt)
+        default = (await service.scheduler()).profile.default_prompt
+        prompt = _prompt(body.prompt if body.prompt is not None else default)
         whole, target = body.model_copy(update={"prompt": prompt}), await _target(control, body)
         after, created = await _put(service, slug, whole, target)
         return _answer(Put(slug=slug, next_run=moment(after.next_run_at), created=created))
@@ -172,9 +174,10 @@ def _changing(api: APIRouter, control: Control) -> None:
         service = control.jobs
         _same(slug, body)
         before = await _found(service, slug)
-        change = _change(service, before, body, await _target(control, body))
+        base = (await service.scheduler()).profile.policy
+        change = _change(base, before, body, await _target(control, body))
         after = await service.edit(before.id, change, BY)
-        return _answer(view_of(after, service.profile))
+        return _answer(view_of(after, (await service.scheduler()).profile))
 
     @api.delete("/{slug}", response_model=Deleted)
     async def delete(slug: Slug) -> Response:
@@ -225,15 +228,16 @@ async def _put(
     service: JobService, slug: str, body: PutBody, target: _Given | None
 ) -> tuple[Job, bool]:
     """Return the job for a body, and whether it was created. Raises ``JobError``."""
+    base = (await service.scheduler()).profile.policy
     try:
         before = await _found(service, slug)
     except UnknownJob:
         try:
-            return await service.create(_draft(service, slug, body, target), BY), True
+            return await service.create(_draft(base, slug, body, target), BY), True
         except SlugTaken:
             # Another request has made it meanwhile.
             before = await _found(service, slug)
-    return await service.edit(before.id, _change(service, before, body, target), BY), False
+    return await service.edit(before.id, _change(base, before, body, target), BY), False
 
 
 async def _target(control: Control, body: PatchBody) -> _Given | None:
@@ -279,7 +283,7 @@ def _prompt(text: str | None) -> str:
     return text
 
 
-def _draft(service: JobService, slug: str, body: PutBody, given: _Given | None) -> JobDraft:
+def _draft(base: JobPolicy, slug: str, body: PutBody, given: _Given | None) -> JobDraft:
     target, peer = given or (TargetKind.NONE, PeerKind.DIRECT)
     config = body.session_config or SessionConfig()
     policy: dict[str, object] = {}
@@ -287,7 +291,7 @@ def _draft(service: JobService, slug: str, body: PutBody, given: _Given | None) 
         kind = SessionKind.JOB if config.persist_session else SessionKind.FRESH
         policy["session"] = kind.value
     return JobDraft(
-        schedule=schedule_from(body.schedule, service.profile.policy.min_interval_s),
+        schedule=schedule_from(body.schedule, base.min_interval_s),
         payload=Prompt(_prompt(body.prompt), config.model or ""),
         slug=slug,
         zone=body.schedule.timezone or "",
@@ -298,13 +302,13 @@ def _draft(service: JobService, slug: str, body: PutBody, given: _Given | None) 
     )
 
 
-def _change(service: JobService, job: Job, body: PatchBody, given: _Given | None) -> JobChange:
+def _change(base: JobPolicy, job: Job, body: PatchBody, given: _Given | None) -> JobChange:
     """Return the change for an edit of a job."""
     change = JobChange(payload=_payload(job, body))
     if given is not None:
         change = replace(change, target=given[0], peer=given[1])
     if body.schedule is not None:
-        least_s = job.policy(service.profile.policy).min_interval_s
+        least_s = job.policy(base).min_interval_s
         change = replace(change, schedule=schedule_from(body.schedule, least_s))
         if body.schedule.timezone is not None:
             change = replace(change, zone=body.schedule.timezone)
@@ -312,7 +316,7 @@ def _change(service: JobService, job: Job, body: PatchBody, given: _Given | None
         state = JobState.ACTIVE if body.enabled else JobState.PAUSED
         change = replace(change, state=state)
     keeps = None if body.session_config is None else body.session_config.persist_session
-    kept = job.policy(service.profile.policy).session is not SessionKind.FRESH
+    kept = job.policy(base).session is not SessionKind.FRESH
     if keeps is not None and keeps is not kept:
         kind = SessionKind.JOB if keeps else SessionKind.FRESH
         change = replace(change, session="", policy={"session": kind.value})

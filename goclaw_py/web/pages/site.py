@@ -22,6 +22,8 @@ from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries import page as deliveries_page
 from goclaw_py.operations.health import Health
 from goclaw_py.operations.heartbeats import page as heartbeats_page
+from goclaw_py.operations.jobs.page import job_form
+from goclaw_py.operations.jobs.page import jobs as jobs_page
 from goclaw_py.operations.people import page as people_page
 from goclaw_py.operations.runs import page as runs_page
 from goclaw_py.operations.sessions import page as sessions_page
@@ -34,8 +36,6 @@ from goclaw_py.web.guard import FORBIDDEN, FORBIDDEN_PATH
 from goclaw_py.web.message_text import without_text
 from goclaw_py.web.pages import (
     audit,
-    job_form,
-    jobs,
     now,
     usage,
 )
@@ -82,7 +82,7 @@ _MODULES: Final = (
     sessions_page,
     # Its paths are also such as those of a job look.
     job_form,
-    jobs,
+    jobs_page,
     heartbeats_page,
     deliveries_page,
     approvals_page,

@@ -11,7 +11,8 @@ from goclaw_py.core.ids import NodeId, OccurrenceId, Owner, RunId
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.targets import Maker
 from goclaw_py.core.time.clocks import new_id
-from goclaw_py.operations.jobs import JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.models import JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import JobQuery, Node
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.execution_models import (
@@ -24,7 +25,6 @@ from goclaw_py.schedule.jobs.execution_models import (
 from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.schedule.jobs.schedule import Cron
-from goclaw_py.schedule.jobs.service import GatewayJobService
 from tests.support.memory_store import MemoryStore
 from tests.unit.web.fakes import FakeControl
 
@@ -46,7 +46,7 @@ class StandingClock:
 
 
 class Hand:
-    """Implements ``schedule.jobs.service.Hand``: says what it is told to."""
+    """Starts no runs: says what it is told to."""
 
     def __init__(self) -> None:
         self.answer: StartedNow | RunNow = StartedNow(OccurrenceId("o-1"), RunId("run-1"), "s")
@@ -55,6 +55,14 @@ class Hand:
     async def run_now(self, job: Job) -> StartedNow | RunNow:
         self.asked.append(job.spec.slug)
         return self.answer
+
+
+class Reachable(JobService):
+    """Its results reach all chats."""
+
+    async def no_route(self, job: str, by: Requester) -> str:
+        del job, by
+        return ""
 
 
 class JobControl(FakeControl):
@@ -71,10 +79,10 @@ class JobControl(FakeControl):
         self.knows_chats = False
 
     @property
-    def jobs(self) -> GatewayJobService:
-        hand = self.hand if self.connected else None
-        chats = self.store if self.knows_chats else None
-        return GatewayJobService(self.store, self.clock, self.rules, hand, chats, self.store)
+    def jobs(self) -> JobService:
+        kind = JobService if self.knows_chats else Reachable
+        run_now = self.hand.run_now if self.connected else None
+        return kind(self.store, self.clock, self.rules, run_now=run_now, gateway=self.store)
 
     def stored(self) -> list[Job]:
         page = asyncio.run(self.jobs.search(JobQuery(limit=1000), OPERATOR))

@@ -18,7 +18,7 @@ import pytest
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.simulate import known as command
 from goclaw_py.core.ids import MAIN_AGENT
-from goclaw_py.operations.jobs import JobDraft
+from goclaw_py.operations.jobs.models import JobDraft
 from goclaw_py.schedule import forecast
 from goclaw_py.schedule.jobs.models import FixedMessage, Prompt
 from goclaw_py.schedule.jobs.schedule import Cron, Every

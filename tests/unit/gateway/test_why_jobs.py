@@ -11,7 +11,7 @@ import pytest
 
 from goclaw_py.core.errors import AgentError, ChatGone
 from goclaw_py.operations.explanation import Explanation
-from goclaw_py.operations.jobs import JobChange
+from goclaw_py.operations.jobs.models import JobChange
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.models import Job, JobState, Notify, TargetKind
 from goclaw_py.schedule.jobs.module import JobSetup

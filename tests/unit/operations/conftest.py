@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.cli.conftest import database, gateway, goclaw, home
+from tests.unit.cli.conftest import cron, database, gateway, goclaw, home
 from tests.unit.web.conftest import api, made, remote
 from tests.unit.web.pages.conftest import browser, control, world
 
@@ -10,6 +10,7 @@ __all__ = [
     "api",
     "browser",
     "control",
+    "cron",
     "database",
     "gateway",
     "goclaw",

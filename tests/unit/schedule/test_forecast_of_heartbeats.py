@@ -23,7 +23,7 @@ from goclaw_py.config import Settings, load
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, HeartbeatRunId, JobId, NodeId
 from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.run_events import Usage
-from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.operations.jobs.models import JobDraft, Requester
 from goclaw_py.schedule import forecast as module
 from goclaw_py.schedule.forecast import forecast
 from goclaw_py.schedule.forecast_models import (

@@ -21,7 +21,7 @@ from goclaw_py.app.gateway_config import forecast_rules, job_rules
 from goclaw_py.config import Settings, load
 from goclaw_py.core.ids import AgentName, JobId
 from goclaw_py.core.messages import Target
-from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.operations.jobs.models import JobDraft, Requester
 from goclaw_py.schedule import forecast as module
 from goclaw_py.schedule.forecast import forecast
 from goclaw_py.schedule.forecast_models import Assumed, Forecast, ForecastInput, ForecastJob

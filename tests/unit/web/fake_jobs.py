@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from goclaw_py.core.ids import OccurrenceId, RunId
-from goclaw_py.operations.jobs import RunNow, StartedNow
+from goclaw_py.operations.jobs.models import RunNow, StartedNow
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.models import Job
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE, Profile
-from goclaw_py.schedule.jobs.service import GatewayJobService
 from tests.support.memory_store import MemoryStore
 
 FRIDAY = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
@@ -28,7 +28,7 @@ class StandingClock:
 
 
 class Hand:
-    """Implements ``schedule.jobs.service.Hand``: says what it is told to."""
+    """Starts no runs: says what it is told to."""
 
     def __init__(self) -> None:
         self.answer: StartedNow | RunNow = STARTED
@@ -49,4 +49,6 @@ class Jobs:
         # As the settings do: a zone always has a name.
         profile = replace(profile, zone=profile.zone or "UTC")
         rules = JobCreationRules(profile, most=most, sources=("issues",))
-        self.service = GatewayJobService(self.store, self.clock, rules, self.hand, runs=self.store)
+        self.service = JobService(
+            self.store, self.clock, rules, run_now=self.hand.run_now, gateway=self.store
+        )

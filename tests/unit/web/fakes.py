@@ -40,7 +40,7 @@ from goclaw_py.operations.explanation import (
     SubjectKind,
 )
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
-from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import (

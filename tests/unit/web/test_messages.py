@@ -12,7 +12,7 @@ from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
 from goclaw_py.core.ids import JobId, SessionKey
 from goclaw_py.core.session_keys import job_session
-from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.operations.jobs.models import JobDraft, Requester
 from goclaw_py.operations.sessions.operations import Submitted
 from goclaw_py.records import Session
 from goclaw_py.schedule.jobs.models import Prompt

@@ -13,7 +13,7 @@ import pytest
 
 from goclaw_py.core.ids import Owner
 from goclaw_py.core.messages import Target
-from goclaw_py.operations.jobs import JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.models import JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.schedule.jobs.models import (
     FixedMessage,
     Job,

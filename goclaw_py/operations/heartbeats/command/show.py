@@ -19,9 +19,18 @@ from goclaw_py.cli.context import (
     look,
     with_wide,
 )
-from goclaw_py.cli.cron import texts
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Column, Printer, plain, show_facts, show_json, show_table
+from goclaw_py.cli.output import (
+    TIME,
+    Column,
+    Printer,
+    local,
+    plain,
+    show_facts,
+    show_json,
+    show_table,
+    when,
+)
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.text import cost
 from goclaw_py.operations.heartbeats.command import texts as words
@@ -43,8 +52,8 @@ _LAST_HEARTBEAT_RUNS = 5
 _COLUMNS = (
     "AGENT",
     Column("STATE", least=12),
-    Column("NEXT RUN", least=texts.TIME),
-    Column("LAST RUN", drop=2, least=texts.TIME),
+    Column("NEXT RUN", least=TIME),
+    Column("LAST RUN", drop=2, least=TIME),
     Column("OUTCOME", state=True),
     Column("ALERTS TO", drop=1, least=12),
     Column("TODAY", drop=3),
@@ -111,7 +120,7 @@ def _output(show: Callable[[_Seen], None], *, one: bool, as_json: bool) -> Print
 
 def _row(view: HeartbeatView) -> tuple[str, ...]:
     last = view.last
-    began = "" if last is None else texts.when(last.claimed_at, view.policy.zone, view.now)
+    began = "" if last is None else when(last.claimed_at, view.policy.zone, view.now)
     return (
         display.cell(view.heartbeat.agent),
         said.state_words(view),
@@ -255,7 +264,7 @@ def events(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson =
 
     def show_all(found: tuple[list[HeartbeatEvent], str]) -> None:
         events, zone = found
-        rows = [(texts.local(event.at, zone), display.cell(event.text)) for event in events]
+        rows = [(local(event.at, zone), display.cell(event.text)) for event in events]
         show_table(("RECEIVED", "TEXT"), rows, empty="no events waiting")
 
     answer(ctx, ask, Printer(list[HeartbeatEvent], show_all, as_json, lambda found: found[0]))

@@ -10,9 +10,8 @@ import typer
 from goclaw_py.chat.outbound.ok_token import without_token
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import maybe_named
-from goclaw_py.cli.cron import texts
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Column, duration, one_line, show_table
+from goclaw_py.cli.output import Column, duration, local, one_line, show_table, when
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.text import cost
@@ -103,7 +102,7 @@ def show_heartbeat_runs(
     rows = [
         (
             *((display.cell(heartbeat_run.agent),) if with_agent else ()),
-            texts.local(heartbeat_run.claimed_at, zones.get(heartbeat_run.agent, "UTC")),
+            local(heartbeat_run.claimed_at, zones.get(heartbeat_run.agent, "UTC")),
             _KINDS[heartbeat_run.kind.value],
             took(heartbeat_run),
             outcome(heartbeat_run),
@@ -145,4 +144,4 @@ def took(heartbeat_run: HeartbeatRun) -> str:
 
 def due(view: HeartbeatView) -> str:
     """Return when the next scheduled run is due, in the agent's time zone; "" for none."""
-    return texts.when(view.heartbeat.next_at, view.policy.zone, view.now)
+    return when(view.heartbeat.next_at, view.policy.zone, view.now)

@@ -14,7 +14,7 @@ from goclaw_py.core.ids import OccurrenceId
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.text import cut_bytes, cut_text, error_text
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.operations.jobs import RunNow, StartedNow
+from goclaw_py.operations.jobs.models import RunNow, StartedNow
 from goclaw_py.schedule.jobs.execution import JobExecution, JobHandler
 from goclaw_py.schedule.jobs.execution_models import OUTPUT_BYTES
 from goclaw_py.schedule.jobs.executions import JobExecutions
@@ -73,7 +73,7 @@ class _Work:
 
 
 class Handlers(JobHandler):
-    """Calls the handlers, each attempt in a task; implements ``ManualJobRuns`` too.
+    """Calls the handlers, each attempt in a task; starts manual runs, too.
 
     Args:
         concurrency: The number of concurrent handlers; others wait in the order of their claims.

@@ -34,7 +34,15 @@ from goclaw_py.core.ids import NodeId
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import SharedClock
 from goclaw_py.core.time.machine_zone import machine_zone
-from goclaw_py.operations.jobs import KEEP, JobChange, JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.models import (
+    KEEP,
+    JobChange,
+    JobDraft,
+    Requester,
+    RunNow,
+    StartedNow,
+)
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import JobPage, JobQuery, MembershipStore, Notice
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.embedded.handlers import UNWIND_S, Due, Handler, Handlers
@@ -45,7 +53,6 @@ from goclaw_py.schedule.jobs.models import Job, JobState, Prompt, TargetKind
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE, Profile
 from goclaw_py.schedule.jobs.poller import JobPoller
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
-from goclaw_py.schedule.jobs.service import GatewayJobService
 
 __all__ = ["Due", "Handler", "JobScheduler", "JobStorage"]
 
@@ -104,7 +111,7 @@ class JobScheduler:
             profile = replace(profile, zone=machine_zone(os.environ))
         rules = JobCreationRules(profile, most=max_jobs, limits_operators=True)
         self._handlers = Handlers(clock, concurrency)
-        self._service = GatewayJobService(store, clock, rules, self._handlers)
+        self._service = JobService(store, clock, rules, run_now=self._handlers.run_now)
         self._occurrences = JobExecutions(store, clock, self._node, rules.base, wake.call)
         self._occurrences.connect(self._handlers)
         self._handlers.connect(self._occurrences)

@@ -19,7 +19,7 @@ import pytest
 from goclaw_py.agents.tools import SAFE, Permissions, Registry
 from goclaw_py.core.errors import StoreUnavailable, ToolFailed
 from goclaw_py.core.targets import Maker
-from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.operations.jobs.models import JobDraft, Requester
 from goclaw_py.records import JobQuery
 from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceStatus
 from goclaw_py.schedule.jobs.models import FixedMessage, JobState, Program, Prompt
@@ -212,7 +212,7 @@ async def test_a_cron_schedule_is_echoed_with_its_next_times(world: Schedules) -
     assert (job.spec.payload, job.maker, job.owner) == (Prompt(goal), Maker.MODEL, ANN)
     assert job.spec.target == asker().chat
     # SPEC CRON-8, CRON-9, CRON-15: kept when it is over, switched off when it fails.
-    policy = job.policy(world.service.profile.policy)
+    policy = job.policy(world.service.rules.profile.policy)
     assert (policy.delete_after_run, policy.auto_disable_after) == (False, 5)
     assert policy.min_interval_s == 60
 
@@ -471,7 +471,7 @@ async def test_the_last_run(world: Schedules, status: OccurrenceStatus, shown: s
     made = await world.create()
     assert (made["last_run_status"], made["last_run_at"]) == (None, None)
     await asyncio.sleep(3600)
-    now = world.service.now()
+    now = world.service.clock.now()
     await world.store.join(replace(a_node(A), lease_until=now + timedelta(hours=1)))
     claimed = await claim_one(world.store, now=now)
     end = ended(claimed, status, update=JobUpdate(None, JobState.FAILED, ran=True))

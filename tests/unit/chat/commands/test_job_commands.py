@@ -19,7 +19,8 @@ from goclaw_py.core.messages import Button, InboundMessage, OutboundMessage, Pee
 from goclaw_py.core.run_events import ButtonsUsed
 from goclaw_py.core.targets import Maker, owner_of
 from goclaw_py.core.time.clocks import new_id
-from goclaw_py.operations.jobs import JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.models import JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import InboxKind, InboxRow, JobQuery, Node
 from goclaw_py.schedule.jobs import texts
 from goclaw_py.schedule.jobs.creation import JobCreationRules
@@ -42,7 +43,6 @@ from goclaw_py.schedule.jobs.models import (
 )
 from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
-from goclaw_py.schedule.jobs.service import GatewayJobService
 from goclaw_py.testing.clock import LoopClock
 from tests.support.harness import GatewayProcess, a_process, message, session_of, until
 from tests.support.memory_store import MemoryStore
@@ -85,8 +85,8 @@ class Chats:
         self.clock = LoopClock()
         self.hand = Hand(self.store)
         self.rules = rules or JobCreationRules(PROFILE)
-        self.service = GatewayJobService(
-            self.store, self.clock, self.rules, self.hand, runs=self.store
+        self.service = JobService(
+            self.store, self.clock, self.rules, run_now=self.hand.run_now, gateway=self.store
         )
         self.commands = JobCommands(self.service, self.store)
 
@@ -387,7 +387,7 @@ async def test_a_second_press_makes_no_second_reminder(chats: Chats, action: Job
     (once,) = await chats.all()
     await asyncio.sleep(0.5)
     assert "already" in await chats.press(action, ran)
-    elsewhere = GatewayJobService(chats.store, chats.clock, JobCreationRules(PROFILE))
+    elsewhere = JobService(chats.store, chats.clock, JobCreationRules(PROFILE))
     chats.commands = JobCommands(elsewhere, chats.store)
     assert "already" in await chats.press(action, ran)
     assert await chats.all() == [once]
@@ -535,7 +535,7 @@ async def test_a_definition_that_cannot_be_read_is_unknown(chats: Chats) -> None
 async def reminded(gateway: GatewayProcess) -> OutboundMessage:
     """The message of a reminder, as it stands in the chat."""
     service = gateway.container.job_module.service
-    soon = At(service.now() + timedelta(seconds=5))
+    soon = At(service.clock.now() + timedelta(seconds=5))
     by = Requester(ANNS, Maker.MODEL, MAIN_AGENT, ANN)
     await service.create(JobDraft(soon, FixedMessage("Drink tea"), name="Tea time"), by)
     await gateway.channel.until_sent(len(gateway.channel.sent) + 1)

@@ -32,7 +32,7 @@ from goclaw_py.core.ids import (
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.run_events import TextDelta
-from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.operations.jobs.models import JobDraft, Requester
 from goclaw_py.runs.context_usage import ContextUsage
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, StoppableJob
 from goclaw_py.schedule.jobs.models import Prompt
@@ -505,7 +505,7 @@ async def jobs_of(
     endless = ScriptedAgent(otherwise=lambda _: Emitting((TextDelta("so far"),), Block()))
     async with a_process(agent or endless, Ways(QueuePolicy(), cron_lane=3)) as gateway:
         service = gateway.container.job_module.service
-        at = At(service.now() + timedelta(seconds=5))
+        at = At(service.clock.now() + timedelta(seconds=5))
         for target in targets:
             await service.create(JobDraft(at, Prompt("report"), target=target), Requester(None))
         await gateway.scripted.until_active(len(targets))

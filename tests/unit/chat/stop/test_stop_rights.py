@@ -17,7 +17,7 @@ from goclaw_py.core.errors import AgentError, NotSent
 from goclaw_py.core.messages import InboundMessage, PeerKind, Target, person_at
 from goclaw_py.core.session_keys import GroupPolicy, StopPolicy
 from goclaw_py.core.targets import Maker, owner_of
-from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.operations.jobs.models import JobDraft, Requester
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.schedule.jobs.schedule import At
@@ -275,7 +275,7 @@ async def test_a_job_is_stopped_by_who_asked_for_it(sender: str, where: str, *, 
         owner = owner_of(team, PeerKind.GROUP)
         by = Requester(owner, Maker.MODEL, None, team, PeerKind.GROUP, person_at(team, "ann"))
         service = gateway.container.job_module.service
-        at = At(service.now() + timedelta(seconds=5))
+        at = At(service.clock.now() + timedelta(seconds=5))
         await service.create(JobDraft(at, Prompt("report"), target=team), by)
         await until(lambda: bool(gateway.scripted.active or other.scripted.active))
         running = gateway if gateway.scripted.active else other

@@ -14,7 +14,7 @@ from goclaw_py.core.errors import NoGateway, NotAChat, NotFound, SessionBusy, St
 from goclaw_py.core.ids import MAIN_AGENT, RunId
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.session_keys import child_session, job_session
-from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.operations.jobs.models import JobDraft, Requester
 from goclaw_py.operations.sessions.operations import Sessions
 from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import Role

@@ -15,7 +15,7 @@ from goclaw_py.core.errors import ApprovalNeeded
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_steps import DecisionStep
-from goclaw_py.operations.jobs import JobChange, RunNow, StartedNow
+from goclaw_py.operations.jobs.models import JobChange, RunNow, StartedNow
 from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus, Why

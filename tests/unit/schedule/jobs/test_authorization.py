@@ -19,7 +19,8 @@ from goclaw_py.core.errors import BadJob, NotYours, TooFrequent, TooManyJobs
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId, Owner
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.targets import Maker, owner_of
-from goclaw_py.operations.jobs import JobChange, JobDraft, Requester
+from goclaw_py.operations.jobs.models import JobChange, JobDraft, Requester
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.schedule.jobs.creation import JobCreationRules, changed, made
 from goclaw_py.schedule.jobs.models import (
     OPERATOR,
@@ -39,7 +40,6 @@ from goclaw_py.schedule.jobs.policy import (
     policy_with,
 )
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
-from goclaw_py.schedule.jobs.service import GatewayJobService
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.memory_store import MemoryStore
 
@@ -68,7 +68,7 @@ class Rig:
     def opens(self, profile: Profile = PROFILES["goclaw"], **rules: Any) -> None:
         """Another desk with these rules."""
         rules_of = JobCreationRules(profile, **rules)
-        self.service = GatewayJobService(self.store, LoopClock(), rules_of)
+        self.service = JobService(self.store, LoopClock(), rules_of)
 
     async def stands(self, job: Job, state: JobState) -> Job:
         """Let a job be in a state, as a run would leave it."""

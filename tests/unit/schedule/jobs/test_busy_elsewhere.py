@@ -10,7 +10,7 @@ from datetime import datetime
 
 import pytest
 
-from goclaw_py.operations.jobs import JobChange, StartedNow
+from goclaw_py.operations.jobs.models import JobChange, StartedNow
 from goclaw_py.records import RunQuery
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import Job, JobState

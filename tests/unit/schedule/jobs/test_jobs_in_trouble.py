@@ -13,7 +13,7 @@ import pytest
 from goclaw_py.core.errors import AgentError, StoreUnavailable, WorkSourceError
 from goclaw_py.core.ids import JobId
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.operations.jobs import JobChange, StartedNow
+from goclaw_py.operations.jobs.models import JobChange, StartedNow
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
 from goclaw_py.schedule.jobs.models import Job, JobState, Prompt, TargetKind, WorkItem
 from goclaw_py.schedule.jobs.module import JobSetup

@@ -16,7 +16,7 @@ from goclaw_py.core.errors import AgentError, ChatGone, TopicGone
 from goclaw_py.core.ids import Owner
 from goclaw_py.core.messages import PeerKind, Target, TopicChanged, TopicState
 from goclaw_py.core.targets import Maker, owner_of
-from goclaw_py.operations.jobs import JobChange, Requester
+from goclaw_py.operations.jobs.models import JobChange, Requester
 from goclaw_py.runs.agent_loop import RunRequest
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.models import Job, JobState, JobTarget, Notify, TargetKind

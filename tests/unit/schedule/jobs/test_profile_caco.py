@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from goclaw_py.core.errors import BadCron, TooFrequent
-from goclaw_py.operations.jobs import JobChange, StartedNow
+from goclaw_py.operations.jobs.models import JobChange, StartedNow
 from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from goclaw_py.testing.agents import Fail, Say

@@ -12,7 +12,7 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.core.errors import AgentError
-from goclaw_py.operations.jobs import JobChange
+from goclaw_py.operations.jobs.models import JobChange
 from goclaw_py.schedule.jobs.models import JobState
 from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.schedule.jobs.schedule import At, Cron

@@ -19,7 +19,7 @@ import pytest
 
 from goclaw_py.core.errors import AgentError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId
-from goclaw_py.operations.jobs import JobDraft, RunNow, StartedNow
+from goclaw_py.operations.jobs.models import JobDraft, RunNow, StartedNow
 from goclaw_py.schedule.jobs.models import Prompt, TargetKind, WorkItem
 from goclaw_py.schedule.jobs.policy import PROFILES, policy_with
 from goclaw_py.testing.agents import Fail, Say

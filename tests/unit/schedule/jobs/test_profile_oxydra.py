@@ -20,7 +20,7 @@ from decimal import Decimal
 import pytest
 
 from goclaw_py.core.errors import AgentError, BadCron, TooFrequent, TooManyJobs, UnknownJob
-from goclaw_py.operations.jobs import JobChange, RunNow
+from goclaw_py.operations.jobs.models import JobChange, RunNow
 from goclaw_py.schedule.jobs.models import JobState, Notify, TargetKind
 from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.schedule.jobs.schedule import At, Cron

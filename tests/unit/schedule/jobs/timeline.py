@@ -26,7 +26,6 @@ from datetime import datetime, time, timedelta
 
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.operations.jobs import WorkSource
 from goclaw_py.runs.agent_loop import RunRequest
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.embedded.job_scheduler import Due, JobScheduler
@@ -38,6 +37,7 @@ from goclaw_py.schedule.jobs.execution_models import (
 from goclaw_py.schedule.jobs.models import JobState
 from goclaw_py.schedule.jobs.module import JobSetup
 from goclaw_py.schedule.jobs.policy import Profile
+from goclaw_py.schedule.jobs.work_items import WorkSource
 from goclaw_py.testing.agents import Fail, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START, LoopClock

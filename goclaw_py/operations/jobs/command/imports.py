@@ -11,23 +11,24 @@ import typer
 
 from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.context import AsJson, cli, maybe_named, with_wide
-from goclaw_py.cli.cron import texts as words
-from goclaw_py.cli.cron.show import PAGE
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.output import Column, plain, show_json, show_table
+from goclaw_py.cli.output import Column, local, plain, show_json, show_table
 from goclaw_py.cli.progress import tell
 from goclaw_py.core.errors import BadJob, JobError, UnknownJob
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.text import count
-from goclaw_py.operations.jobs import JobChange, JobService, Requester
+from goclaw_py.operations.jobs.command import texts as words
+from goclaw_py.operations.jobs.command.show import PAGE
+from goclaw_py.operations.jobs.models import JobChange, Requester
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.schedule.jobs.job_json import spec_json
 from goclaw_py.schedule.jobs.models import SLUG, Job, JobState
 from goclaw_py.schedule.jobs.schedule import Every
 from goclaw_py.schedule.jobs.view_texts import kind_and_text
 
 if TYPE_CHECKING:
-    from goclaw_py.cli.cron.files import Definition
     from goclaw_py.operations.control import Control
+    from goclaw_py.operations.jobs.command.files import Definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def import_(
     Reads JSON of goclaw cron export, folders of caco and YAML schedules of herdctl. A job that
     exists is updated to match its file. Exit code 1 if any job failed.
     """
-    from goclaw_py.cli.cron.files import ImportProblem, read_all  # noqa: PLC0415
+    from goclaw_py.operations.jobs.command.files import ImportProblem, read_all  # noqa: PLC0415
 
     definitions: list[Definition] = []
     failed: list[_Brought] = []
@@ -166,7 +167,7 @@ async def _made(
 ) -> _Brought:
     first = found.draft.next_run_at
     # An overdue job runs once, immediately.
-    first = None if first is None else max(first, service.now())
+    first = None if first is None else max(first, (await service.scheduler()).now)
     draft = replace(found.draft, next_run_at=first, paused=found.paused)
     if not dry_run:
         return _result("new", found, await service.create(draft, by))
@@ -235,7 +236,7 @@ def _show(brought: list[_Brought], *, dry_run: bool, as_json: bool) -> None:
             (
                 one.slug,
                 ": ".join(filter(None, (one.result, ", ".join(one.changed)))),
-                words.local(one.next_run_at, one.zone),
+                local(one.next_run_at, one.zone),
                 one.where,
             )
             for one in brought

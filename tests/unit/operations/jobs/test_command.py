@@ -11,10 +11,10 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.cli.cron import show as cron_list
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.core.ids import OccurrenceId, Owner
-from goclaw_py.operations.jobs import JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.command import show as cron_list
+from goclaw_py.operations.jobs.models import JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import FixedMessage, JobState, Prompt

@@ -12,7 +12,9 @@ import pytest
 from goclaw_py.core.errors import UnknownJob
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.operations.jobs import JobChange, JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.models import JobChange, JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.page import jobs as page
+from goclaw_py.operations.jobs.page.jobs import SHOWN
 from goclaw_py.records import JobQuery
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import (
@@ -25,8 +27,6 @@ from goclaw_py.schedule.jobs.models import (
     TargetKind,
 )
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
-from goclaw_py.web.pages import jobs as page
-from goclaw_py.web.pages.jobs import SHOWN
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
 from tests.unit.web.fakes import FakeControl, unavailable
 from tests.unit.web.pages.conftest import ORIGIN, Browser
@@ -81,7 +81,7 @@ async def test_the_list_says_why_a_job_does_not_run(browser: Browser, desk: Jobs
     await ran(desk, await made(desk, "bad"), OccurrenceStatus.FAILED, error="the provider said no")
     said = await browser.says("/jobs?name=bad", "1 failure: the provider said no")
     assert "It will not run" not in said
-    desk.service._rules = replace(desk.service._rules, enabled=False)
+    desk.service.rules = replace(desk.service.rules, enabled=False)
     off = "It will not run: jobs are turned off (scheduler.enabled)."
     await browser.says("/jobs?name=bad", "no job runs", off)
 

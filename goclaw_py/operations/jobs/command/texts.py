@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Annotated, Final
+from datetime import datetime
+from typing import Annotated
 
 import typer
 
@@ -12,13 +12,13 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import named
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames
-from goclaw_py.cli.output import Printer, duration, plain
+from goclaw_py.cli.output import Printer, duration, plain, when
 from goclaw_py.core.display_names import address
-from goclaw_py.core.errors import JobError, UnknownJob, UnknownZone
+from goclaw_py.core.errors import JobError, UnknownJob
 from goclaw_py.core.ids import Owner
 from goclaw_py.core.targets import chat_of, target_text
-from goclaw_py.core.time.zones import zone as zone_named
-from goclaw_py.operations.jobs import JobService, Requester
+from goclaw_py.operations.jobs.models import JobSettingsView, Requester
+from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, Why
 from goclaw_py.schedule.jobs.job_json import job_json
 from goclaw_py.schedule.jobs.models import SLUG, Job, JobTarget, TargetKind
@@ -58,39 +58,6 @@ OfJob = Annotated[
         help="List only runs of this job.",
     ),
 ]
-
-
-# ---------------------------------------------------------------------------- times
-
-
-TIME: Final = len("Fri 2026-01-31 12:00:00…")
-"""The width to which a column of ``when`` may be cut: the time stays whole."""
-
-
-def local(at: datetime | None, zone: str) -> str:
-    """Format an instant in a time zone, with the weekday; "" for None."""
-    if at is None:
-        return ""
-
-    try:
-        there = at.astimezone(zone_named(zone))
-    except UnknownZone:
-        # This machine has another time zone database than the one that accepted the name.
-        return f"{at.astimezone(UTC):%a %Y-%m-%d %H:%M:%S} UTC"
-    return f"{there:%a %Y-%m-%d %H:%M:%S}"
-
-
-def away(at: datetime, now: datetime) -> str:
-    """Format the distance of an instant from now: ``in 5m`` or ``5m ago``."""
-    seconds = (at - now).total_seconds()
-    if seconds >= 0:
-        return f"in {duration(seconds)}"
-    return f"{duration(-seconds)} ago"
-
-
-def when(at: datetime | None, zone: str, now: datetime) -> str:
-    """Format an instant in a time zone with its distance from now; "" for None."""
-    return f"{local(at, zone)} ({away(at, now)})" if at is not None else ""
 
 
 # ---------------------------------------------------------------------------- reasons
@@ -175,17 +142,18 @@ class JobSnapshot:
 
 async def routed(service: JobService, job: Job) -> JobSnapshot:
     """Describe a job, and whether its result can be delivered."""
-    return replace(seen(service, job), no_route=await service.no_route(job.id, operator()))
+    found = seen(await service.scheduler(), job)
+    return replace(found, no_route=await service.no_route(job.id, operator()))
 
 
-def seen(service: JobService, job: Job, count: int = 3) -> JobSnapshot:
+def seen(settings: JobSettingsView, job: Job, count: int = 3) -> JobSnapshot:
     """Describe a job, with this many of its next runs."""
     try:
-        ahead = tuple(service.upcoming(job, count)) if count else ()
+        ahead = tuple(job.upcoming(settings.profile.policy, count))
     except JobError:
         # The schedule is invalid, which the obstacle reports.
         ahead = ()
-    return JobSnapshot(job, service.now(), ahead, service.enabled)
+    return JobSnapshot(job, settings.now, ahead, settings.enabled)
 
 
 def document(found: JobSnapshot) -> dict[str, object]:

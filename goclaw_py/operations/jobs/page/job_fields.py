@@ -16,7 +16,7 @@ from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.targets import TARGET_FORM, parse_target, target_text
 from goclaw_py.core.time.datetimes import parse_moment
 from goclaw_py.core.time.texts import zone_or_utc
-from goclaw_py.operations.jobs import KEEP, JobChange, JobDraft, Keep
+from goclaw_py.operations.jobs.models import KEEP, JobChange, JobDraft, Keep
 from goclaw_py.records import Chat
 from goclaw_py.schedule.jobs.models import (
     FixedMessage,

@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING
 import typer
 
 from goclaw_py.cli.context import AsJson, answer, cli
-from goclaw_py.cli.cron import add, imports, show
-from goclaw_py.cli.cron.texts import JobName, JobSnapshot, label, next_runs, operator, routed
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, plain, show_json
-from goclaw_py.operations.jobs import JobChange, RunNow, StartedNow
+from goclaw_py.operations.jobs import HELP
+from goclaw_py.operations.jobs.command import add, imports, show
+from goclaw_py.operations.jobs.command.texts import (
+    JobName,
+    JobSnapshot,
+    label,
+    next_runs,
+    operator,
+    routed,
+)
+from goclaw_py.operations.jobs.models import JobChange, RunNow, StartedNow
 from goclaw_py.schedule.jobs.models import Job, JobState
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
 
-app = typer.Typer(help="Manage scheduled jobs.", no_args_is_help=True)
+app = typer.Typer(help=HELP, no_args_is_help=True)
 
 app.command("list")(show.list_)
 app.command("show")(show.show)
@@ -70,7 +78,8 @@ def run(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
     """
 
     async def ask(control: Control) -> tuple[StartedNow | RunNow, bool]:
-        return await control.jobs.run_now(job, operator()), control.jobs.enabled
+        started = await control.jobs.run_now(job, operator())
+        return started, (await control.jobs.scheduler()).enabled
 
     found, enabled = cli(ctx).ask(ask)
     document: dict[str, str | None]

@@ -20,30 +20,27 @@ from goclaw_py.core.ids import AgentName, OccurrenceId, Owner
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.targets import TARGET_FORM, Maker, parse_target
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.jobs import Requester
+from goclaw_py.operations.declare import declared
+from goclaw_py.operations.jobs.answers import JobCounts, RanNow, RouteView, Times, ZoneView, ran_now
+from goclaw_py.operations.jobs.models import JobSettingsView, Requester
+from goclaw_py.operations.jobs.operations import JobService
+from goclaw_py.operations.jobs.routes.bodies import (
+    MAX_TIMES,
+    ChangeBody,
+    DraftBody,
+    JobView,
+    PageView,
+    ZoneBody,
+    change_of,
+    draft_of,
+)
 from goclaw_py.records import JobQuery
 from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.job_json import job_json
 from goclaw_py.schedule.jobs.models import Job, JobState, Notify
 from goclaw_py.web.api.error_json import DetailedError
-from goclaw_py.web.api.job_json import (
-    MAX_TIMES,
-    ChangeBody,
-    DraftBody,
-    JobCounts,
-    JobSettingsView,
-    JobView,
-    PageView,
-    RanNow,
-    RouteView,
-    Times,
-    ZoneBody,
-    ZoneView,
-    change_of,
-    draft_of,
-    ran_now,
-)
 from goclaw_py.web.api.paging import LINK, Before, Limit, Page
+from goclaw_py.web.api.serve import serve
 
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
 Count = Annotated[int, Query(ge=1, le=MAX_TIMES)]
@@ -108,7 +105,7 @@ async def _query(
 
 
 def job_routes(control: Control) -> APIRouter:
-    """Return the routes below ``/api/jobs``."""
+    """Return the routes about jobs."""
     api = APIRouter(responses=_FAULTS, tags=["jobs"])
     _looking(api, control)
     _history(api, control)
@@ -117,7 +114,7 @@ def job_routes(control: Control) -> APIRouter:
 
 
 def _looking(api: APIRouter, control: Control) -> None:
-    @api.get("", response_model=PageView)
+    @serve(api, JobService.search, response_model=PageView)
     async def search(
         query: Annotated[JobQuery, Depends(_query)],
         by: By,
@@ -130,14 +127,14 @@ def _looking(api: APIRouter, control: Control) -> None:
         page = await control.jobs.search(query, by)
         return _json({"jobs": [job_json(job) for job in page.jobs], "total": page.total})
 
-    @api.get("/{job}", response_model=JobView)
+    @serve(api, JobService.get, response_model=JobView)
     async def get(job: Asked, by: By) -> Response:
         """Get a job by id, prefix of its id, or slug."""
         return _job(await control.jobs.get(job, by))
 
 
 def _history(api: APIRouter, control: Control) -> None:
-    @api.get("/{job}/log", responses=LINK)
+    @serve(api, JobService.log, responses=LINK)
     async def log(
         page: Page,
         job: Asked,
@@ -150,51 +147,52 @@ def _history(api: APIRouter, control: Control) -> None:
         rows = await control.jobs.log(job, by, limit=limit + 1, status=status, before=before)
         return page.of(rows, limit)
 
-    @api.get("/{job}/stats")
+    @serve(api, JobService.stats)
     async def stats(job: Asked, since: Since, by: By) -> JobStats:
         """Get statistics of a job since a date."""
         return await control.jobs.stats(job, by, since=_in_utc(since))
 
-    @api.get("/{job}/upcoming")
+    @api.get("/api/jobs/{job}/upcoming")
     async def upcoming(job: Asked, by: By, count: Count = 3) -> Times:
         """List the next runs of a job; none unless it is active."""
         service = control.jobs
         found = await service.get(job, by)
-        return Times(service.upcoming(found, count))
+        base = (await service.scheduler()).profile.policy
+        return Times(found.upcoming(base, count))
 
-    @api.get("/{job}/route")
+    @serve(api, JobService.no_route)
     async def route(job: Asked, by: By) -> RouteView:
         """Check whether the result of a job could be delivered now."""
         return RouteView(await control.jobs.no_route(job, by))
 
 
 def _changing(api: APIRouter, control: Control) -> None:
-    @api.post("", response_model=JobView, status_code=201)
+    @serve(api, JobService.create, response_model=JobView, status_code=201)
     async def create(body: DraftBody, by: By) -> Response:
         """Create a job."""
         return _job(await control.jobs.create(draft_of(body), by), status_code=201)
 
-    @api.patch("/{job}", response_model=JobView)
+    @serve(api, JobService.edit, response_model=JobView)
     async def edit(job: Asked, body: ChangeBody, by: By) -> Response:
         """Change a job."""
         return _job(await control.jobs.edit(job, change_of(body), by))
 
-    @api.delete("/{job}", response_model=JobView)
+    @serve(api, JobService.delete, response_model=JobView)
     async def delete(job: Asked, by: By) -> Response:
         """Delete a job and return it."""
         return _job(await control.jobs.delete(job, by))
 
-    @api.post("/{job}/run")
+    @serve(api, JobService.run_now)
     async def run(job: Asked, by: By) -> RanNow:
         """Run a job in any state now."""
         return ran_now(await control.jobs.run_now(job, by))
 
 
 def occurrence_routes(control: Control) -> APIRouter:
-    """Return the routes below ``/api/occurrences``."""
+    """Return the routes about runs of jobs."""
     api = APIRouter(responses=_FAULTS, tags=["jobs"])
 
-    @api.get("", responses=LINK)
+    @api.get(declared(JobService.log).without, responses=LINK)
     async def log(
         page: Page,
         by: By,
@@ -206,7 +204,7 @@ def occurrence_routes(control: Control) -> APIRouter:
         rows = await control.jobs.log(None, by, limit=limit + 1, status=status, before=before)
         return page.of(rows, limit)
 
-    @api.get("/{occurrence}")
+    @serve(api, JobService.logged)
     async def one(occurrence: Asked, by: By) -> LoggedOccurrence:
         """Get an occurrence by its whole id."""
         return await control.jobs.logged(OccurrenceId(occurrence), by)
@@ -215,38 +213,37 @@ def occurrence_routes(control: Control) -> APIRouter:
 
 
 def scheduler_routes(control: Control) -> APIRouter:
-    """Return the routes below ``/api/scheduler``, which are about no single job."""
+    """Return the routes that are about no single job."""
     api = APIRouter(responses=_FAULTS, tags=["jobs"])
 
-    @api.get("")
+    @serve(api, JobService.scheduler)
     async def view() -> JobSettingsView:
         """Get the settings that apply to all jobs."""
-        service = control.jobs
-        return JobSettingsView(service.profile, service.enabled, service.most, service.now())
+        return await control.jobs.scheduler()
 
-    @api.get("/counts")
+    @serve(api, JobService.counts)
     async def counts(
         query: Annotated[JobQuery, Depends(_query)], by: By, target: Part = None
     ) -> JobCounts:
         """Count the jobs of `GET /api/jobs` by state, whatever its `state`."""
         return JobCounts(await control.jobs.counts(replace(query, target=_target(target)), by))
 
-    @api.get("/stats")
+    @api.get(declared(JobService.stats).without)
     async def stats(since: Since, by: By) -> JobStats:
         """Get statistics of all jobs since a date."""
         return await control.jobs.stats(None, by, since=_in_utc(since))
 
-    @api.post("/preview")
+    @serve(api, JobService.preview)
     async def preview(body: DraftBody, by: By, count: Count = 3) -> Times:
         """Preview the runs of a new job."""
         return Times(await control.jobs.preview(draft_of(body), by, count))
 
-    @api.get("/zone")
+    @serve(api, JobService.zone)
     async def zone(by: By) -> ZoneView:
         """Get the default time zone of new jobs."""
         return ZoneView(await control.jobs.zone(by))
 
-    @api.put("/zone")
+    @serve(api, JobService.choose_zone)
     async def choose(body: ZoneBody, by: By) -> ZoneView:
         """Choose the default time zone; existing jobs keep theirs."""
         return ZoneView(await control.jobs.choose_zone(body.zone, by))

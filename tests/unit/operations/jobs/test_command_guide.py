@@ -16,7 +16,7 @@ from goclaw_py.schedule.jobs.policy import JobPolicy
 from tests.unit.cli.conftest import Shell
 from tests.unit.cli.cron_desk import JobControl
 
-GUIDES = Path(__file__).parents[3] / "docs" / "guide"
+GUIDES = Path(__file__).parents[4] / "docs" / "guide"
 GUIDE = "\n".join((GUIDES / f"{name}.md").read_text("utf-8") for name in ("jobs", "jobs-reference"))
 
 

@@ -24,11 +24,12 @@ from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.targets import Maker, chat_of, target_text
 from goclaw_py.core.text import cost, first_words, sentence
 from goclaw_py.core.time.texts import at
-from goclaw_py.operations.jobs import JobChange, JobService, Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.models import JobChange, Requester, RunNow, StartedNow
 from goclaw_py.records import JobQuery
 from goclaw_py.schedule.jobs import texts
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.models import SLUG, Job, JobState, Payload, TargetKind
+from goclaw_py.schedule.jobs.policy import JobPolicy
 from goclaw_py.schedule.jobs.view_texts import (
     kind_and_text,
     obstacle,
@@ -72,9 +73,8 @@ _REFUSED: Final[Mapping[RunNow, str]] = {
 
 def routes(service: PageServices) -> list[Route]:
     """Return the list, the page of a job, and their forms."""
-    one = Page(
-        "/jobs/view", "job", "Job", partial(_one, service), ("id", "status", "before"), every_s=2.0
-    )
+    look, params = partial(_one, service), ("id", "status", "before")
+    one = Page("/jobs/view", "job", "Job", look, params, 2.0, part="jobs/job_live.html")
 
     async def show(request: Request) -> Response:
         given = {key: request.query_params.get(key, "")[:512] for key in ("status", "before")}
@@ -85,7 +85,7 @@ def routes(service: PageServices) -> list[Route]:
         request: Request, query: Mapping[str, str], error: str = "", status: int = 200
     ) -> Response:
         whole = await service.facts(one, {**query, "id": request.path_params["job"][:512]})
-        return service.answer(request, "job.html", {**whole, "error": error}, status)
+        return service.answer(request, "jobs/job.html", {**whole, "error": error}, status)
 
     async def act(request: Request) -> Response:
         fields = await form(request)
@@ -100,7 +100,9 @@ def routes(service: PageServices) -> list[Route]:
             return back_to_rows("/jobs", done, fields.get("rows", ""), _FILTERS)
         return back_to("/jobs" if done == "removed" else f"/jobs/{job.id}", done)
 
-    page = Page("/jobs", "jobs", "Jobs", partial(_list, service), params_of(*_FILTERS), 2.0)
+    looks, filters = partial(_list, service), params_of(*_FILTERS)
+    live, frame = "jobs/jobs_live.html", "jobs/jobs.html"
+    page = Page("/jobs", "jobs", "Jobs", looks, filters, 2.0, part=live, frame=frame)
     return [
         *service.routes(page),
         *service.routes(one),
@@ -151,16 +153,18 @@ async def _list(service: PageServices, query: Query) -> Facts:
         limit=SHOWN,
         offset=(number - 1) * SHOWN,
     )
-    page, counts = await asyncio.gather(jobs.search(asked, BY), jobs.counts(asked, BY))
+    page, counts, settings = await asyncio.gather(
+        jobs.search(asked, BY), jobs.counts(asked, BY), jobs.scheduler()
+    )
     whole = {"": sum(counts.values())} | {one.value: n for one, n in counts.items()}
     return {
         "jobs": page.jobs,
         "plan": plan,
         "does": does,
         "at": at,
-        "remark": partial(remark, jobs),
+        "remark": partial(remark, is_enabled=settings.enabled),
         "total": whole.get(state, 0),
-        "enabled": jobs.enabled,
+        "enabled": settings.enabled,
         "first": asked.offset + 1,
         "number": number,
         "last": -(-whole.get(state, 0) // SHOWN),
@@ -196,7 +200,8 @@ async def _one(service: PageServices, query: Query) -> Facts:
     job = await found(service, query.get("id", ""))
     status = next((one for one in OccurrenceStatus if one == query.get("status")), None)
     before = place(query.get("before"))
-    since = jobs.now() - timedelta(days=STATISTICS_DAYS)
+    settings = await jobs.scheduler()
+    since = settings.now - timedelta(days=STATISTICS_DAYS)
     rows, stats = await asyncio.gather(
         jobs.log(job.id, BY, limit=SHOWN + 1, status=status, before=before),
         jobs.stats(job.id, BY, since=since),
@@ -209,10 +214,10 @@ async def _one(service: PageServices, query: Query) -> Facts:
         "path": "/jobs",
         "job": job,
         "plan": plan(job),
-        "remark": remark(jobs, job),
+        "remark": remark(job, is_enabled=settings.enabled),
         "kind": kind,
         "text": text,
-        "ahead": _ahead(service, job),
+        "ahead": _ahead(job, settings.profile.policy),
         "place": _place(job),
         "at": at,
         "policy": ", ".join(
@@ -232,10 +237,10 @@ async def _one(service: PageServices, query: Query) -> Facts:
     }
 
 
-def _ahead(service: PageServices, job: Job) -> list[tuple[str, datetime]]:
+def _ahead(job: Job, base: JobPolicy) -> list[tuple[str, datetime]]:
     """Return its next runs, in its zone and as instants."""
     try:
-        coming = service.control.jobs.upcoming(job, AHEAD)
+        coming = job.upcoming(base, AHEAD)
     except JobError:
         # The schedule shows its own errors.
         return []
@@ -261,9 +266,9 @@ def does(payload: Payload) -> str:
     return f"{kind}: {first_words(text, _SHOWN_CHARS)}"
 
 
-def remark(service: JobService, job: Job) -> str:
+def remark(job: Job, *, is_enabled: bool) -> str:
     """Return why a job will not run, or its last error; "" if there is none."""
-    if found := obstacle(job, is_enabled=service.enabled):
+    if found := obstacle(job, is_enabled=is_enabled):
         return sentence(f"it will not run: {found}")
     return sentence(trouble(job))
 

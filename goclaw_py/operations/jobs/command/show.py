@@ -22,25 +22,35 @@ from goclaw_py.cli.context import (
     with_options,
     with_wide,
 )
-from goclaw_py.cli.cron import texts as words
-from goclaw_py.cli.cron.texts import JobName, JobSnapshot, OfJob, operator, routed, seen
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import (
+    TIME,
     Column,
     Printer,
     duration,
+    local,
     one_line,
     plain,
     short_id,
     show_facts,
     show_json,
     show_table,
+    when,
 )
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.messages import Target
 from goclaw_py.core.text import count
+from goclaw_py.operations.jobs.command import texts as words
+from goclaw_py.operations.jobs.command.texts import (
+    JobName,
+    JobSnapshot,
+    OfJob,
+    operator,
+    routed,
+    seen,
+)
 from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.schedule.jobs.policy import JobPolicy
@@ -48,7 +58,7 @@ from goclaw_py.schedule.jobs.view_texts import failures, kind_and_text, plan, wa
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
-    from goclaw_py.operations.jobs import JobService
+    from goclaw_py.operations.jobs.operations import JobService
     from goclaw_py.records import JobQuery
 
 _TEXT = 60
@@ -80,12 +90,13 @@ def show(
 
         service, by = control.jobs, operator()
         found = await service.get(job, by)
-        since = service.now() - timedelta(days=days)
+        settings = await service.scheduler()
+        since = settings.now - timedelta(days=days)
         return _Shown(
             await routed(service, found),
             await service.stats(found.id, by, since=since),
             await service.log(found.id, by, limit=_LAST_RUNS),
-            service.profile.policy,
+            settings.profile.policy,
         )
 
     def keys(found: _Shown) -> Iterator[str]:
@@ -127,10 +138,10 @@ def _facts(found: JobSnapshot, names: DisplayNames) -> Iterator[tuple[str, str]]
     yield "state", f"{job.state.value}{f': {found.obstacle}' if found.obstacle else ''}"
     yield "schedule", plan(job)
     for number, at in enumerate(found.ahead):
-        yield "" if number else "next runs", words.when(at, zone, found.now)
+        yield "" if number else "next runs", when(at, zone, found.now)
     if job.running is not None:
         yield "running", f"occurrence {job.running}"
-    last = words.when(job.last_run_at, zone, found.now)
+    last = when(job.last_run_at, zone, found.now)
     yield "last run", f"{last}: {job.last_status}" if last else "none"
     if job.last_error:
         yield "last error", display.cell(job.last_error)
@@ -139,8 +150,8 @@ def _facts(found: JobSnapshot, names: DisplayNames) -> Iterator[tuple[str, str]]
     if found.no_route:
         yield "", display.cell(f"cannot deliver there now: {found.no_route}")
     yield from _extras(job, names)
-    yield "created", words.when(job.created_at, zone, found.now)
-    yield "changed", f"{words.when(job.updated_at, zone, found.now)}, revision {job.revision}"
+    yield "created", when(job.created_at, zone, found.now)
+    yield "changed", f"{when(job.updated_at, zone, found.now)}, revision {job.revision}"
 
 
 def _maker(job: Job) -> str:
@@ -159,7 +170,7 @@ def _extras(job: Job, names: DisplayNames) -> Iterator[tuple[str, str]]:
     if spec.max_runs is not None:
         yield "ends after", f"{count(spec.max_runs, 'run')}, {job.runs} done"
     if spec.not_after is not None:
-        yield "ends at", words.local(spec.not_after, spec.zone)
+        yield "ends at", local(spec.not_after, spec.zone)
     if spec.source:
         yield "work source", display.cell(spec.source)
     if spec.wake_heartbeat:
@@ -246,7 +257,7 @@ def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
     found = [
         (
             *((row.slug,) if with_job else ()),
-            f"{words.local(row.scheduled_at, _zone(row))}{' manual' if row.manual else ''}",
+            f"{local(row.scheduled_at, _zone(row))}{' manual' if row.manual else ''}",
             words.took(row),
             words.ended(row),
             str(row.attempts),
@@ -322,10 +333,10 @@ def list_(
     """List jobs, sorted by their next run."""
 
     async def ask(control: Control) -> _Page:
-        service = control.jobs
+        service, settings = control.jobs, await control.jobs.scheduler()
         page = await service.search(wanted.query(), operator())
         return _Page(
-            [seen(service, job, 1 if as_json else 0) for job in page.jobs],
+            [seen(settings, job, 1 if as_json else 0) for job in page.jobs],
             page.total,
             await is_live(control),
         )
@@ -344,8 +355,8 @@ def list_(
 _JOBS = (
     Column("STATE", state=True),
     Column("SCHEDULE", drop=2, least=12),
-    Column("NEXT RUN", least=words.TIME),
-    Column("LAST RUN", drop=3, least=words.TIME),
+    Column("NEXT RUN", least=TIME),
+    Column("LAST RUN", drop=3, least=TIME),
     Column("RESULT", drop=1, state=True),
     Column("NOTE", least=16),
 )
@@ -370,8 +381,8 @@ def _row(found: JobSnapshot, names: DisplayNames, *, with_owner: bool) -> tuple[
         *((words.owner(job, names, with_key=False),) if with_owner else ()),
         job.state.value,
         plan(job),
-        words.when(job.next_run_at, zone, found.now),
-        words.when(job.last_run_at, zone, found.now),
+        when(job.next_run_at, zone, found.now),
+        when(job.last_run_at, zone, found.now),
         job.last_status,
         found.remark,
         *((display.cell(job.owner),) if with_owner else ()),
@@ -395,13 +406,14 @@ def next_(
     """
 
     async def ask(control: Control) -> tuple[list[_Due], datetime, bool]:
-        service = control.jobs
+        service, settings = control.jobs, await control.jobs.scheduler()
+        base = settings.profile.policy
         if job is not None:
             one = await service.get(job, operator())
-            ahead = [(at, one) for at in service.upcoming(one, number)]
+            ahead = [(at, one) for at in one.upcoming(base, number)]
         else:
-            ahead = await _ahead(service, number)
-        return ahead, service.now(), service.enabled
+            ahead = await _ahead(service, base, number)
+        return ahead, settings.now, settings.enabled
 
     found, now, enabled = cli(ctx).ask(ask)
     if as_json:
@@ -412,7 +424,7 @@ def next_(
         typer.echo("jobs are turned off (scheduler.enabled = false)", err=True)
     rows = [
         (
-            words.when(at, due.spec.zone, now),
+            when(at, due.spec.zone, now),
             due.spec.zone,
             due.spec.slug,
             one_line(kind_and_text(due.spec.payload)[1], _TEXT),
@@ -420,7 +432,7 @@ def next_(
         for at, due in found
     ]
     columns = (
-        Column("WHEN", least=words.TIME),
+        Column("WHEN", least=TIME),
         Column("TIME ZONE", drop=1),
         "JOB",
         Column("PAYLOAD", least=16),
@@ -428,7 +440,7 @@ def next_(
     show_table(columns, rows, empty="no upcoming runs")
 
 
-async def _ahead(service: JobService, number: int) -> list[_Due]:
+async def _ahead(service: JobService, base: JobPolicy, number: int) -> list[_Due]:
     """Return the next runs of all jobs.
 
     Pages are sorted by the next run of a job, so reading stops at the first job that is later.
@@ -444,7 +456,7 @@ async def _ahead(service: JobService, number: int) -> list[_Due]:
             last = found[number - 1][0] if len(found) >= number else None
             if job.next_run_at is None or (last is not None and job.next_run_at > last):
                 return found
-            found += [(at, job) for at in service.upcoming(job, number)]
+            found += [(at, job) for at in job.upcoming(base, number)]
             found = sorted(found, key=lambda due: due[0])[:number]
         if len(page) < PAGE:
             return found

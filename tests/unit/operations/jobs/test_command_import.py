@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.cli.cron import files as cron_files
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.messages import Target
 from goclaw_py.core.targets import Maker
-from goclaw_py.operations.jobs import JobDraft
+from goclaw_py.operations.jobs.command import files as cron_files
+from goclaw_py.operations.jobs.models import JobDraft
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.models import FixedMessage, JobState, Program, Prompt, TargetKind
 from goclaw_py.schedule.jobs.policy import PROFILES

@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli.context import AsJson, answer, choice, named, with_options
-from goclaw_py.cli.cron.texts import JobName, JobSnapshot, next_runs, operator, routed
 from goclaw_py.core.errors import BadInterval, BadJob
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.targets import TARGET_FORM, parse_target
 from goclaw_py.core.time.datetimes import parse_moment
-from goclaw_py.operations.jobs import JobChange, JobDraft
+from goclaw_py.operations.jobs.command.texts import (
+    JobName,
+    JobSnapshot,
+    next_runs,
+    operator,
+    routed,
+)
+from goclaw_py.operations.jobs.models import JobChange, JobDraft
 from goclaw_py.schedule.jobs.models import (
     MAX_TEXT_CHARS,
     SLUG,
@@ -225,7 +231,7 @@ async def _given(
     ``zone``: of times without one. ``new``: the job does not exist yet. Raises ``BadParameter``,
     ``BadJob`` and ``BadSchedule``.
     """
-    now = control.jobs.now()
+    now = (await control.jobs.scheduler()).now
     target, peer = await _target(wish, control)
     fields: dict[str, object] = {
         "slug": wish.slug,

@@ -20,7 +20,7 @@ import yaml
 from goclaw_py.core.errors import BadInterval, BadJob, BadSchedule, JobError
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.targets import Maker
-from goclaw_py.operations.jobs import JobDraft
+from goclaw_py.operations.jobs.models import JobDraft
 from goclaw_py.schedule.jobs.job_json import spec_of
 from goclaw_py.schedule.jobs.models import OPERATOR, Prompt, TargetKind
 from goclaw_py.schedule.jobs.policy import PROFILES, JobPolicy, policy_with

@@ -24,11 +24,11 @@ from goclaw_py.core.ids import AgentName
 from goclaw_py.core.targets import target_text
 from goclaw_py.core.text import sentence
 from goclaw_py.core.time.texts import at
+from goclaw_py.operations.jobs.page import job_fields
+from goclaw_py.operations.jobs.page.jobs import AHEAD, BY, found
 from goclaw_py.schedule.jobs.models import Job
 from goclaw_py.schedule.jobs.schedule import describe
 from goclaw_py.web.api.error_json import status_of
-from goclaw_py.web.pages import job_fields
-from goclaw_py.web.pages.jobs import AHEAD, BY, found
 from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 
 _SUGGESTED: Final = 50
@@ -80,7 +80,7 @@ def routes(service: PageServices) -> list[Route]:
     async def preview(request: Request) -> Response:
         typed = job_fields.given(request.query_params)
         facts = {"preview": await _preview(service, typed)}
-        return HTMLResponse(service.render("job_preview.html", facts))
+        return HTMLResponse(service.render("jobs/job_preview.html", facts))
 
     return [
         Route("/jobs/new", new, methods=["GET"]),
@@ -94,14 +94,15 @@ def routes(service: PageServices) -> list[Route]:
 async def _create(service: PageServices, typed: job_fields.Typed) -> Job:
     jobs = service.control.jobs
     chats = await service.control.people.chats()
-    zone = await jobs.zone(BY)
-    return await jobs.create(job_fields.draft_of(typed, chats, now=jobs.now(), zone=zone), BY)
+    zone, now = await jobs.zone(BY), (await jobs.scheduler()).now
+    return await jobs.create(job_fields.draft_of(typed, chats, now=now, zone=zone), BY)
 
 
 async def _save(service: PageServices, job: Job, typed: job_fields.Typed) -> None:
     jobs = service.control.jobs
     chats = await service.control.people.chats()
-    await jobs.edit(job.id, job_fields.change_of(job, typed, chats, now=jobs.now()), BY)
+    now = (await jobs.scheduler()).now
+    await jobs.edit(job.id, job_fields.change_of(job, typed, chats, now=now), BY)
 
 
 async def _preview(service: PageServices, typed: job_fields.Typed) -> Facts | None:
@@ -111,7 +112,8 @@ async def _preview(service: PageServices, typed: job_fields.Typed) -> Facts | No
     jobs = service.control.jobs
     try:
         zone = typed["zone"].strip() or await jobs.zone(BY)
-        draft = job_fields.timing_of(typed, now=jobs.now(), zone=zone)
+        now = (await jobs.scheduler()).now
+        draft = job_fields.timing_of(typed, now=now, zone=zone)
         times = await jobs.preview(draft, BY, AHEAD)
         plan = describe(draft.schedule, draft.zone)
     except (JobError, StoreUnavailable) as error:
@@ -151,7 +153,7 @@ async def _answer(
         **await _suggestions(service, typed),
     }
     status = 200 if error is None else status_of(error)
-    return service.answer(request, "job_form.html", facts, status)
+    return service.answer(request, "jobs/job_form.html", facts, status)
 
 
 async def _suggestions(service: PageServices, typed: Mapping[str, str]) -> dict[str, object]:
@@ -161,7 +163,7 @@ async def _suggestions(service: PageServices, typed: Mapping[str, str]) -> dict[
         heard = await service.control.people.activity(limit=_SUGGESTED)
     except StoreUnavailable:
         heard = []
-    profile = service.control.jobs.profile
+    profile = (await service.control.jobs.scheduler()).profile
     return {
         "agents": list(dict.fromkeys(name for name in known if name)),
         "targets": list(dict.fromkeys(target_text(each.target) for each in heard)),

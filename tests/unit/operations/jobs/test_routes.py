@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 
 from goclaw_py.cli.client.calls import asker_params
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.cli.client.jobs import RemoteJobService
 from goclaw_py.core import errors
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.targets import Maker, owner_of
-from goclaw_py.operations.jobs import KEEP, JobChange, JobDraft, Requester, RunNow
+from goclaw_py.operations.jobs.answers import change_json, draft_json
+from goclaw_py.operations.jobs.models import KEEP, JobChange, JobDraft, Requester, RunNow
+from goclaw_py.operations.jobs.operations import JobService
+from goclaw_py.operations.jobs.routes.bodies import ChangeBody, DraftBody, change_of, draft_of
+from goclaw_py.operations.jobs.routes.routes import asker_of
 from goclaw_py.records import JobQuery
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import (
@@ -33,15 +36,6 @@ from goclaw_py.schedule.jobs.models import (
 )
 from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
-from goclaw_py.web.api.job_json import (
-    ChangeBody,
-    DraftBody,
-    change_json,
-    change_of,
-    draft_json,
-    draft_of,
-)
-from goclaw_py.web.api.jobs import asker_of
 from goclaw_py.web.api.wire import dump, read
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
 from tests.unit.web.harness import Api, connected
@@ -70,7 +64,7 @@ class Both:
     """The desk of a gateway, and the same from outside."""
 
     jobs: Jobs
-    remote: RemoteJobService
+    remote: JobService
     control: RemoteControl
 
 
@@ -104,14 +98,10 @@ async def test_a_job_is_made_seen_changed_run_and_deleted(both: Both) -> None:
 
 
 @pytest.mark.real_time
-async def test_what_the_settings_say_is_known_once_something_was_asked(both: Both) -> None:
-    with pytest.raises(errors.GoclawError, match="not requested from the gateway yet"):
-        both.remote.profile  # noqa: B018
-    assert abs(both.remote.now() - datetime.now(UTC)) < timedelta(hours=1)
+async def test_the_settings_of_all_jobs_come_with_the_time_of_the_gateway(both: Both) -> None:
+    assert await both.remote.scheduler() == await both.jobs.service.scheduler()
+    assert (await both.remote.scheduler()).now == both.jobs.clock.now()
     assert await both.remote.zone(OPERATOR) == "UTC"
-    service, remote = both.jobs.service, both.remote
-    assert (remote.profile, remote.enabled, remote.most) == (service.profile, True, 50)
-    assert abs(remote.now() - FRIDAY) < timedelta(hours=1)
 
 
 @pytest.mark.real_time
@@ -122,10 +112,24 @@ async def test_coming_times_are_those_of_the_gateway(both: Both) -> None:
         times = await both.remote.preview(draft, OPERATOR, 5)
         assert times == await both.jobs.service.preview(draft, OPERATOR, 5)
         job = await both.remote.create(draft, OPERATOR)
-        assert both.remote.upcoming(job, 5) == both.jobs.service.upcoming(job, 5)
-        assert both.remote.upcoming(job, 0) == []
+        base = (await both.remote.scheduler()).profile.policy
+        assert job.upcoming(base, 5) == times
+        assert job.upcoming(base, 0) == []
         over = await both.remote.edit(slug, JobChange(state=JobState.PAUSED), OPERATOR)
-        assert both.remote.upcoming(over) == []
+        assert over.upcoming(base) == []
+
+
+@pytest.mark.real_time
+async def test_jobs_are_counted_and_their_routes_are_checked(both: Both) -> None:
+    service, remote = both.jobs.service, both.remote
+    query = JobQuery(states=(JobState.PAUSED,), kinds=("at",), target=CHAT)
+    for slug, paused in (("one", False), ("two", True), ("three", True)):
+        draft = JobDraft(IN_AN_HOUR, FixedMessage("tea"), slug, target=CHAT, paused=paused)
+        await service.create(draft, OPERATOR)
+    assert await remote.counts(query, OPERATOR) == {JobState.ACTIVE: 1, JobState.PAUSED: 2}
+    assert await remote.counts(JobQuery(name="four"), OPERATOR) == {}
+    problem = await remote.no_route("one", OPERATOR)
+    assert problem == await service.no_route("one", OPERATOR) != ""
 
 
 @pytest.mark.real_time
@@ -341,5 +345,4 @@ async def test_statistics_are_for_operators_and_from_any_time_on(api: Api) -> No
 async def test_the_profile_arrives_whole(tmp_path: Path, profile: str) -> None:
     async with connected(tmp_path) as (made, remote):
         made.control.made = Jobs(PROFILES[profile])
-        await remote.jobs.look()
-        assert remote.jobs.profile == made.control.jobs.profile
+        assert await remote.jobs.scheduler() == await made.control.jobs.scheduler()

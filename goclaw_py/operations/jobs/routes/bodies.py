@@ -1,25 +1,20 @@
-"""The JSON of jobs, for the server and its client.
-
-Jobs are as in ``schedule.jobs.job_json``. Drafts and changes have the keys of its ``spec``: missing
-keys of a draft come from the settings, those of a change stay. Imports no web framework.
-"""
+"""Bodies and responses of the API of jobs, for requests and for its description."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
-from goclaw_py.core.ids import OccurrenceId, RunId
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.targets import Maker
-from goclaw_py.operations.jobs import KEEP, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.operations.jobs.answers import FOUND
+from goclaw_py.operations.jobs.models import JobChange, JobDraft
 from goclaw_py.schedule.cron.parser import MAX_CHARS
-from goclaw_py.schedule.jobs.job_json import plain, read_fields
+from goclaw_py.schedule.jobs.job_json import read_fields
 from goclaw_py.schedule.jobs.models import MAX_NAME_CHARS, JobState, Notify, TargetKind
-from goclaw_py.schedule.jobs.policy import Profile
 from goclaw_py.web.api.wire import Body, ShortText, Text
 
 MAX_TIMES: Final = 100
@@ -208,78 +203,6 @@ class PageView(BaseModel):
     total: int
 
 
-# ---------------------------------------------------------------------------- drafts and changes
-
-_FOUND: Final = ("payload", "agent", "target", "peer")
-"""Keys of a draft that come from the settings if they are None."""
-
-
-def draft_json(draft: JobDraft) -> dict[str, object]:
-    """Return a draft as ``DraftBody``."""
-    given = {each.name: plain(getattr(draft, each.name)) for each in fields(draft)}
-    return {key: value for key, value in given.items() if value is not None or key not in _FOUND}
-
-
-def draft_of(body: DraftBody) -> JobDraft:
-    """Parse a draft. Raises ``BadSchedule`` and ``BadJob``."""
-    given = body.model_dump(mode="json", exclude_unset=True)
-    given = {key: value for key, value in given.items() if value is not None or key not in _FOUND}
-    return JobDraft(**read_fields(JobDraft, given))
-
-
-def change_json(change: JobChange) -> dict[str, object]:
-    """Return a change as ``ChangeBody``."""
-    given = {each.name: getattr(change, each.name) for each in fields(change)}
-    return {key: plain(value) for key, value in given.items() if value is not KEEP}
-
-
-def change_of(body: ChangeBody) -> JobChange:
-    """Parse a change. Raises the errors of ``draft_of``."""
-    given = body.model_dump(mode="json", exclude_unset=True, exclude={"revision"})
-    return JobChange(**read_fields(JobChange, given), revision=body.revision)
-
-
-# ---------------------------------------------------------------------------- answers
-
-
-@dataclass(frozen=True, slots=True)
-class JobSettingsView:
-    """The settings of all jobs, and the gateway's present time."""
-
-    profile: Profile
-    enabled: bool
-    most: int
-    now: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """The runs that a job would have, in order."""
-
-    times: list[datetime]
-
-
-@dataclass(frozen=True, slots=True)
-class JobCounts:
-    """How many jobs are in each state."""
-
-    counts: dict[JobState, int]
-
-
-@dataclass(frozen=True, slots=True)
-class RouteView:
-    """Why the result of a job could not be delivered now; "" if it could."""
-
-    problem: str
-
-
-@dataclass(frozen=True, slots=True)
-class ZoneView:
-    """A time zone."""
-
-    zone: str
-
-
 @dataclass(frozen=True, slots=True)
 class ZoneBody:
     """A time zone to choose; null resets it to the settings."""
@@ -287,25 +210,14 @@ class ZoneBody:
     zone: Annotated[str | None, Field(max_length=256)]
 
 
-@dataclass(frozen=True, slots=True)
-class RanNow:
-    """The result of a manual run: its occurrence, or why it did not start."""
-
-    occurrence: OccurrenceId | None = None
-    run: RunId | None = None
-    session: str = ""
-    refused: RunNow | None = None
+def draft_of(body: DraftBody) -> JobDraft:
+    """Parse a draft. Raises ``BadSchedule`` and ``BadJob``."""
+    given = body.model_dump(mode="json", exclude_unset=True)
+    given = {key: value for key, value in given.items() if value is not None or key not in FOUND}
+    return JobDraft(**read_fields(JobDraft, given))
 
 
-def ran_now(result: StartedNow | RunNow) -> RanNow:
-    """Return the response for a manual run."""
-    if isinstance(result, RunNow):
-        return RanNow(refused=result)
-    return RanNow(result.occurrence, result.run, result.session)
-
-
-def started_now(answer: RanNow) -> StartedNow | RunNow:
-    """Parse the response for a manual run."""
-    if answer.occurrence is None:
-        return answer.refused or RunNow.OFF
-    return StartedNow(answer.occurrence, answer.run, answer.session)
+def change_of(body: ChangeBody) -> JobChange:
+    """Parse a change. Raises the errors of ``draft_of``."""
+    given = body.model_dump(mode="json", exclude_unset=True, exclude={"revision"})
+    return JobChange(**read_fields(JobChange, given), revision=body.revision)

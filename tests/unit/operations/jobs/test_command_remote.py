@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.operations.jobs import JobDraft, RunNow
+from goclaw_py.operations.jobs.models import JobDraft, RunNow
 from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.schedule.jobs.schedule import Every
 from tests.support.memory_store import MemoryStore

@@ -1,0 +1,1 @@
+"""The pages of jobs: the list, a job, and its form."""
