@@ -262,7 +262,7 @@ class RunScheduler:
         session = machine.sessions.get(session_key)
         active = () if session is None else session.active.values()
         own = [r for r in machine.requests.values() if r.session == session_key]
-        first = [self._oldest(session_key, sender), self._oldest(session_key, None)]
+        first = [self._oldest(session_key, one) for one in {sender: None, None: None}]
         stopping = [r for r in active if r.was_stopped]
         kin = machine.kin.get(session_key, {}).values()
         more = [machine.requests[run_id] for run_id in besides if run_id in machine.requests]

@@ -73,10 +73,10 @@ class ArrivingStops:
         for turn in (*stopped.running, *stopped.waiting):
             turn.stop_tried = entry.tried
         # Some of those are in transactions that are under way, so their names are needed too.
-        if stopped.message_ids or command.everything:
+        if (names := stopped.message_ids) or command.everything:
             dropped = self._local.database.dropped(session) if command.everything else ()
             entry.stops = Stops(
-                stopped.message_ids,
+                names,
                 reason,
                 everything=command.everything,
                 by=stopped.stop.by,

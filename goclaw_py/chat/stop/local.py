@@ -249,9 +249,9 @@ class LocalStops:
         running = list(self._turns(done.stopped))
         answering = {turn.id for turn in running}
         self.database.add_runs(run for run in done.stopped if run not in answering)
-        again = [RunId(work.id) for work in chosen.again]
-        running += self._turns(again)
-        self._dispatcher.stop_these(again, stop.reason)
+        if again := [RunId(work.id) for work in chosen.again]:
+            running += self._turns(again)
+            self._dispatcher.stop_these(again, stop.reason)
         held = self._cancel_held(chosen, stop)
         jobs = [] if chat is None else self._cancel_jobs(chosen, chat)
         is_stopping = chosen.already_stopping and not (done.stopped or jobs)
@@ -279,6 +279,8 @@ class LocalStops:
 
     def _cancel_requests(self, chosen: Plan, stop: Stop) -> StopResult:
         requests = chosen.of_kind(WorkKind.SESSION, WorkKind.CHILDREN, WorkKind.SUBAGENTS)
+        if not requests:
+            return StopResult()
         done = self._dispatcher.stop_these([RunId(work.id) for work in requests], stop.reason)
         # People know a background subagent as a task, also while it waits.
         tasks = {work.id for work in requests if work.kind is WorkKind.SUBAGENTS}

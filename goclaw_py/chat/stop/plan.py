@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from operator import attrgetter
 
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage
@@ -202,7 +203,7 @@ def plan(facts: Sequence[Work], stop: Stop, kinds: Collection[WorkKind] = tuple(
     """
     works = [
         work
-        for work in sorted(facts, key=lambda work: work.kind)
+        for work in sorted(facts, key=attrgetter("kind"))
         if stop.run is None or stop.run in work.names
     ]
     visited = [work for work in works if work.kind in kinds and stop.visits(work.kind)]
