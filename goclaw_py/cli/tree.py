@@ -21,6 +21,7 @@ from goclaw_py.operations import (
     runs,
     sessions,
     settings,
+    usage,
 )
 
 PLACES: Final = {
@@ -42,7 +43,7 @@ PLACES: Final = {
     "channels": ("system.lists:channels", "List the channels of the settings."),
     "runs": ("goclaw_py.operations.runs.command:app", runs.HELP),
     "approvals": ("goclaw_py.operations.approvals.command:app", approvals.HELP),
-    "usage": ("runs.usage:usage", "Show runs, messages, tokens and cost."),
+    "usage": ("goclaw_py.operations.usage.command:usage", usage.HELP),
     "inbox": ("goclaw_py.operations.deliveries.command.inbox:app", deliveries.INBOX_HELP),
     "outbox": ("goclaw_py.operations.deliveries.command.outbox:app", deliveries.OUTBOX_HELP),
     "cron": ("goclaw_py.operations.jobs.command.commands:app", jobs.HELP),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import datetime
@@ -28,6 +27,7 @@ from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import CONSOLE, Sessions
 from goclaw_py.operations.settings.operations import SettingsService
+from goclaw_py.operations.usage.operations import UsageReports
 from goclaw_py.operations.web_access import NewToken
 from goclaw_py.records import (
     ALL_ENTRIES,
@@ -40,14 +40,6 @@ from goclaw_py.records import (
 )
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.runs.session_settings import ChatRules
-from goclaw_py.runs.usage_report import (
-    DayTimes,
-    UsageQuery,
-    UsageReport,
-    report,
-    span_of,
-    with_messages,
-)
 from goclaw_py.schedule.heartbeat.module import HeartbeatSetup, service_of
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
@@ -87,6 +79,7 @@ class StoreControl:
         self._runs = Runs(store, clock)
         self._sessions = Sessions(store, clock, self._console_agent)
         self._nodes = Nodes(store, clock)
+        self._usage = UsageReports(store, clock)
 
     @property
     def jobs(self) -> JobService:
@@ -131,6 +124,10 @@ class StoreControl:
     def runs(self) -> Runs:
         return self._runs
 
+    @property
+    def usage(self) -> UsageReports:
+        return self._usage
+
     async def status(self) -> GatewayStatus:
         """Raise ``NoGateway``: there is no state without one."""
         raise NoGateway("no gateway is running here; start one with: goclaw run")
@@ -149,20 +146,6 @@ class StoreControl:
 
     def _sources(self) -> Sources:
         return Sources(self, self._store, self._clock, self._chat_rules)
-
-    async def usage(self, query: UsageQuery) -> UsageReport:
-        span = span_of(query, self._clock.now())
-        table, messages = await asyncio.gather(
-            self._store.usage(query.by, span), self._store.message_counts(span)
-        )
-        return report(query, span, table, messages)
-
-    async def run_times(self, query: UsageQuery) -> list[DayTimes]:
-        span = span_of(query, self._clock.now())
-        days, messages = await asyncio.gather(
-            self._store.run_times(span), self._store.message_counts(span)
-        )
-        return with_messages(days, messages)
 
     def follow(
         self, session: str | None = None, *, after: str | None = None

@@ -22,9 +22,9 @@ from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import Sessions
 from goclaw_py.operations.settings.operations import SettingsService
+from goclaw_py.operations.usage.operations import UsageReports
 from goclaw_py.operations.web_access import WebAccessControl
 from goclaw_py.runs.events.live import LiveEvent
-from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
 from goclaw_py.scheduler.views import (
     GatewayStatus,
     LanesView,
@@ -83,6 +83,10 @@ class Control(WebAccessControl, AuditReader, Protocol):
     def nodes(self) -> Nodes:
         """The gateways that share the database."""
 
+    @property
+    def usage(self) -> UsageReports:
+        """What runs have used, and how many messages there were."""
+
     async def status(self) -> GatewayStatus:
         """Return the gateway's state. Raises ``NoGateway``."""
 
@@ -102,15 +106,6 @@ class Control(WebAccessControl, AuditReader, Protocol):
         ``about`` is an id, key or name of a session, chat, person, run, message, job, agent or
         node; None is the whole gateway. Raises ``NotFound``, with the candidates if it is
         ambiguous.
-        """
-
-    async def usage(self, query: UsageQuery) -> UsageReport:
-        """Return usage of ended runs, and messages (SPEC OPS-1). Raises ``BadUsageQuery``."""
-
-    async def run_times(self, query: UsageQuery) -> list[DayTimes]:
-        """Return the days of a query with their runs and how long people waited.
-
-        The groups of the query are ignored. Raises ``BadUsageQuery``.
         """
 
     def follow(

@@ -14,6 +14,7 @@ from goclaw_py.operations.people.noun import PEOPLE
 from goclaw_py.operations.runs.noun import RUNS
 from goclaw_py.operations.sessions.noun import SESSIONS
 from goclaw_py.operations.settings.noun import SETTINGS
+from goclaw_py.operations.usage.noun import USAGE
 
 NOUNS: Final[tuple[Noun, ...]] = (
     APPROVALS,
@@ -25,4 +26,5 @@ NOUNS: Final[tuple[Noun, ...]] = (
     RUNS,
     SESSIONS,
     SETTINGS,
+    USAGE,
 )

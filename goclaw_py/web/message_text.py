@@ -56,8 +56,6 @@ PLAIN: Final[Mapping[str, str]] = {
     "Subject": "id",
     "Target": "channel account chat thread",
     "Token": "name",
-    "UsageReport": "zone",
-    "UsageRow": "group",
     **{kind: names for noun in NOUNS for kind, names in noun.plain.items()},
 }
 """The strings that say nothing of what people and agents have written."""
@@ -78,7 +76,6 @@ TEXT: Final[Mapping[str, str]] = {
     "OutboundMessage": "text alert",
     "RunProgress": "prompt",
     "Subject": "name",
-    "UsageRow": "names",
     **{kind: names for noun in NOUNS for kind, names in noun.text.items()},
 }
 """Those that may: blanked, as whatever stands in neither table. A test compares all types."""

@@ -59,8 +59,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /api/status
         GET /api/channels
         GET /api/lanes
-        GET /api/usage
-        GET /api/usage/times
         GET /api/schedule
         GET /static/{name}
         GET /login
@@ -72,8 +70,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /forbidden
         GET /
         GET /live/now
-        GET /usage
-        GET /live/usage
         GET /health
         GET /live/health
     """,

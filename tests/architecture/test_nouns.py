@@ -36,6 +36,7 @@ NOT_OFFERED = {
             "runs.density",
             "runs.get",
             "sessions.names",
+            "usage.times",
         }
     ),
     # Its form is that of another program: see ``web.caco``.

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from datetime import datetime
+from datetime import date
 from functools import cached_property, partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 from urllib.parse import quote
@@ -18,6 +18,7 @@ from goclaw_py.core.targets import target_text
 from goclaw_py.operations.declare import Operation, operations_of
 from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.records import JobQuery, MessageFilter
+from goclaw_py.runs.usage_report import UsageQuery
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import NotAccepted
 
@@ -188,10 +189,7 @@ def query(**given: object) -> dict[str, Value]:
                 pass
             case Requester():
                 params |= asker_params(value)
-            case MessageFilter(channel, chat, since, text):
-                place = None if chat is None else target_text(chat.whole_chat)
-                params |= query(channel=channel, chat=place, since=since, search=text or None)
-            case datetime():
+            case date():
                 params[name] = value.isoformat()
             case Cursor():
                 params[name] = str(value)
@@ -224,6 +222,12 @@ def _fields_of(selection: Any) -> dict[str, object]:
 
     Except ``only``, the filter of a query, whose fields are parameters too.
     """
+    match selection:
+        case MessageFilter(channel, chat, since, text):
+            place = None if chat is None else target_text(chat.whole_chat)
+            return {"channel": channel, "chat": place, "since": since, "search": text or None}
+        case UsageQuery(by, since, until, days, zone):
+            return {"by": ",".join(by), "since": since, "until": until, "days": days, "tz": zone}
     found = {one.name: getattr(selection, one.name) for one in fields(selection)}
     for name, value in found.items():
         if is_dataclass(value) and name != "only" and not isinstance(value, Cursor):

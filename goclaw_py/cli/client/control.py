@@ -27,8 +27,8 @@ from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import Sessions, Submitted
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.terminals import ChatEvent, Terminals, UploadedFile
+from goclaw_py.operations.usage.operations import UsageReports
 from goclaw_py.runs.events.live import LiveEvent
-from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import NotAccepted, error_of
 from goclaw_py.web.command_line import command_headers
@@ -133,6 +133,11 @@ class RemoteControl(Remote):
         """Return the operations on runs."""
         return remote(Runs, self.send)
 
+    @cached_property
+    def usage(self) -> UsageReports:
+        """Return the operations on usage."""
+        return remote(UsageReports, self._send_usage)
+
     status = call(Control.status, "GET /api/status")
     lanes = call(Control.lanes, "GET /api/lanes")
     resize_lane = call(Control.resize_lane, "PUT /api/lanes/{name}")
@@ -145,19 +150,15 @@ class RemoteControl(Remote):
     revoke_token = call(Control.revoke_token, "DELETE /api/tokens/{name}")
     audit_entries = call(Control.audit_entries, "GET /api/audit")
 
-    async def usage(self, query: UsageQuery) -> UsageReport:
-        """Return tokens and cost of runs. The gateway's clock may rule out days, too."""
-        params = _usage_params(query) | {"by": ",".join(query.by)}
+    async def _send_usage(
+        self, method: str, path: str, body: object = None, params: Params | None = None
+    ) -> bytes:
+        """Send a request. The gateway's clock may rule out days of a query, too."""
         try:
-            return wire.read(UsageReport, await self.send("GET", "/api/usage", params=params))
+            return await self.send(method, path, body, params)
         except NotAccepted as error:
             key, _, problem = str(error).partition(": ")
             raise BadUsageQuery(key, problem) from error
-
-    async def run_times(self, query: UsageQuery) -> list[DayTimes]:
-        """Return the days of a query with their runs and how long people waited."""
-        raw = await self.send("GET", "/api/usage/times", params=_usage_params(query))
-        return wire.read(list[DayTimes], raw)
 
     async def follow(
         self, session: str | None = None, *, after: str | None = None
@@ -275,11 +276,6 @@ class RemoteControl(Remote):
             )
         _raise_for(response)
         return response.content
-
-
-def _usage_params(query: UsageQuery) -> dict[str, str]:
-    given = {"since": query.since, "until": query.until, "days": query.days, "tz": query.zone}
-    return {name: str(value) for name, value in given.items() if value is not None}
 
 
 async def while_alive(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

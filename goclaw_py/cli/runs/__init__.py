@@ -1,1 +1,1 @@
-"""The ``runs``, ``usage``, ``lanes`` and ``why`` commands."""
+"""The ``lanes`` and ``why`` commands, and what ``runs follow`` shows."""

@@ -60,7 +60,7 @@ _READS: Final[Mapping[str, frozenset[str]]] = {
     service: frozenset(names.split())
     for service, names in {
         "control": """
-            status lanes why usage run_times follow sign_ins
+            status lanes why follow sign_ins
             tokens audit_entries
         """,
     }.items()

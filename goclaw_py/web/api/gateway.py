@@ -1,4 +1,4 @@
-"""The gateway as a whole: status, lanes, nodes, channels, usage, and why (SPEC OPS-2)."""
+"""The gateway as a whole: status, lanes, nodes, channels, and why (SPEC OPS-2)."""
 
 from __future__ import annotations
 
@@ -15,54 +15,11 @@ from goclaw_py.core.messages import Target
 from goclaw_py.operations.control import Control, Resized
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.records import OutboxQuery, OutboxState
-from goclaw_py.runs.usage_report import (
-    MAX_DAYS,
-    DayTimes,
-    Grouping,
-    UsageQuery,
-    UsageReport,
-    groupings,
-    read_day,
-)
 from goclaw_py.scheduler.views import ChannelState, GatewayStatus, LanesView
 from goclaw_py.web.api.wire import ResizeBody
 
 LanePath = Annotated[str, Path(min_length=1, max_length=512, examples=["main"])]
 About = Annotated[str | None, Query(min_length=1, max_length=512, examples=["telegram:100"])]
-By = Annotated[
-    str,
-    Query(
-        max_length=100,
-        description=f"{', '.join(Grouping)}: any, with commas between; empty: the sum alone.",
-        examples=["agent,day"],
-    ),
-]
-Day = Annotated[
-    str | None,
-    Query(
-        pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-        description="The last day, included. Default: today.",
-        examples=["2026-01-31"],
-    ),
-]
-Days = Annotated[
-    int | None,
-    Query(
-        ge=1,
-        le=MAX_DAYS,
-        description="The number of days, instead of `since`. Default: 7 if neither is given.",
-    ),
-]
-Zone = Annotated[
-    str,
-    Query(
-        alias="tz",
-        max_length=64,
-        description="The time zone of the days. Days of budgets are in UTC.",
-        examples=["Europe/Berlin"],
-    ),
-]
-
 _LOOKED_AT: Final = 200
 """The number of newest chats and messages that are searched for the last use of a channel."""
 
@@ -113,7 +70,6 @@ def gateway_routes(control: Control) -> APIRouter:
         return await channel_answers(control)
 
     _lanes(api, control)
-    _usage(api, control)
     return api
 
 
@@ -127,45 +83,6 @@ def _lanes(api: APIRouter, control: Control) -> None:
     async def resize(name: LanePath, body: ResizeBody) -> Resized:
         """Resize a lane until the gateway restarts; no run is cancelled."""
         return await control.resize_lane(LaneName(name), body.concurrency)
-
-
-def _usage(api: APIRouter, control: Control) -> None:
-    @api.get("/usage")
-    async def usage(
-        by: By = "agent",
-        since: Day = None,
-        until: Day = None,
-        days: Days = None,
-        zone: Zone = "UTC",
-    ) -> UsageReport:
-        """Get the usage of ended runs on some days; each run counts once.
-
-        `received` and `sent` are numbers of messages; they are null unless the groups are those of
-        `agent`, `day` or both.
-        """
-        return await control.usage(_query(groupings(by), since, until, days, zone))
-
-    @api.get("/usage/times")
-    async def times(
-        since: Day = None, until: Day = None, days: Days = None, zone: Zone = "UTC"
-    ) -> list[DayTimes]:
-        """Get for each day the ended runs, the failed ones, messages, and how long people waited.
-
-        Times are of runs of chats, in seconds: median and 95th percentile.
-        """
-        return await control.run_times(_query((), since, until, days, zone))
-
-
-def _query(
-    by: tuple[Grouping, ...], since: str | None, until: str | None, days: int | None, zone: str
-) -> UsageQuery:
-    return UsageQuery(
-        by=by,
-        since=None if since is None else read_day("since", since),
-        until=None if until is None else read_day("until", until),
-        days=days,
-        zone=zone,
-    )
 
 
 async def channel_answers(control: Control) -> list[ChannelAnswer]:

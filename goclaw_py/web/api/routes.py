@@ -40,6 +40,7 @@ from goclaw_py.operations.runs.routes import run_routes
 from goclaw_py.operations.sessions.routes import session_routes
 from goclaw_py.operations.settings.routes import settings_routes
 from goclaw_py.operations.terminals import Terminals
+from goclaw_py.operations.usage.routes import usage_routes
 from goclaw_py.web.api.audit import audit_routes
 from goclaw_py.web.api.error_json import error_json, status_of
 from goclaw_py.web.api.gateway import gateway_routes
@@ -115,6 +116,7 @@ def make_api(
     _include(app, token_routes(control), "/api/tokens")
     _include(app, session_routes(control), "")
     _include(app, run_routes(control), "")
+    _include(app, usage_routes(control), "")
     _include(app, outbox_routes(control), "")
     _include(app, inbox_routes(control), "")
     _include(app, schedule_routes(control), "/api/schedule", responses=None)

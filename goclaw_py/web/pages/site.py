@@ -28,6 +28,7 @@ from goclaw_py.operations.people import page as people_page
 from goclaw_py.operations.runs import page as runs_page
 from goclaw_py.operations.sessions import page as sessions_page
 from goclaw_py.operations.settings import page as settings_page
+from goclaw_py.operations.usage import page as usage_page
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.api.routes import closing_of, logs_of
 from goclaw_py.web.api.wire import ApiError, dump
@@ -37,7 +38,6 @@ from goclaw_py.web.message_text import without_text
 from goclaw_py.web.pages import (
     audit,
     now,
-    usage,
 )
 from goclaw_py.web.pages import health as health_page
 from goclaw_py.web.pages import logs as logs_page
@@ -86,7 +86,7 @@ _MODULES: Final = (
     heartbeats_page,
     deliveries_page,
     approvals_page,
-    usage,
+    usage_page,
     settings_page,
     audit,
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+from goclaw_py.operations.usage.operations import UsageReports
 from goclaw_py.runs.usage_report import (
     DayTimes,
     Grouping,
@@ -39,22 +41,30 @@ BY_DAY = UsageReport(
 )  # fmt: skip
 
 
-class FakeUsage(FakeDeliveries):
-    """The part of ``FakeControl`` that is about usage. It judges a question as a gateway does."""
+class FakeUsageReports(UsageReports):
+    """Answers with ``answer``, and judges a query as a gateway does."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.report = BY_DAY
+    def __init__(self, called: Callable[..., None]) -> None:
+        self._called = called
+        self.answer = BY_DAY
 
-    async def run_times(self, query: UsageQuery) -> list[DayTimes]:
-        self._called("run_times", query)
+    async def times(self, query: UsageQuery) -> list[DayTimes]:
+        self._called("times", query)
         days = span_of(query, NOON).days
         none = Used(received=0, sent=0)
         return [DayTimes(day, used=none) for day in days[:-1]] + [
             DayTimes(days[-1], 4, 1, (0.5, 2.0), (1.25, 61.0), Used(received=40, sent=1_234)),
         ]
 
-    async def usage(self, query: UsageQuery) -> UsageReport:
-        self._called("usage", query)
+    async def report(self, query: UsageQuery) -> UsageReport:
+        self._called("report", query)
         span_of(query, NOON)
-        return self.report
+        return self.answer
+
+
+class FakeUsage(FakeDeliveries):
+    """The part of ``FakeControl`` that is about usage."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.usage = FakeUsageReports(self._called)

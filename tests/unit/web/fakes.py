@@ -240,7 +240,8 @@ class FakeRunStore:
     async def run_history(self, _run: RunId) -> list[store.StoredEntry]:
         return HISTORY
 
-    async def outbox(self, _query: store.OutboxQuery) -> list[store.OutboxRow]:
+    async def outbox(self, query: store.OutboxQuery) -> list[store.OutboxRow]:
+        assert query.run is not None
         return [DEAD]
 
     async def run_steps(self, _run: RunId) -> list[store.StoredStep]:

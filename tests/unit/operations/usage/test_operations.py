@@ -29,7 +29,7 @@ async def test_what_a_chat_has_used_is_told_by_who_asked_and_when() -> None:
         await gateway.ask("one")
         await gateway.ask("two")
         query = UsageQuery((Grouping.DAY, Grouping.SENDER, Grouping.TRIGGER), days=1)
-        report = await gateway.control.usage(query)
+        report = await gateway.control.usage.report(query)
         (row,) = report.rows
         today = START.date()
         assert (report.since, report.until, report.zone) == (today, today, "UTC")
@@ -38,14 +38,14 @@ async def test_what_a_chat_has_used_is_told_by_who_asked_and_when() -> None:
         assert (row.group[Grouping.DAY], row.group[Grouping.TRIGGER]) == (today.isoformat(), "chat")
         assert row.group[Grouping.SENDER] is not None
         alone = StoreControl(gateway.store, gateway.clock)
-        assert await alone.usage(query) == report
+        assert await alone.usage.report(query) == report
 
 
 async def test_other_days_have_no_rows_or_have_not_begun() -> None:
     async with a_process(spending()) as gateway:
         await gateway.ask("one")
         before, after = (START.date() + timedelta(days=days) for days in (-1, 1))
-        report = await gateway.control.usage(UsageQuery(since=before, until=before))
+        report = await gateway.control.usage.report(UsageQuery(since=before, until=before))
         assert (report.rows, report.total) == ((), Used(received=0, sent=0))
         with pytest.raises(BadUsageQuery, match="after the last day"):
-            await gateway.control.usage(UsageQuery(since=after))
+            await gateway.control.usage.report(UsageQuery(since=after))

@@ -43,7 +43,9 @@ def test_groups_have_a_line_each_and_what_is_missing_is_told(
     out = goclaw("usage").out
     assert unknown in out
     assert "Only the most expensive groups are shown" in out
-    database.report = replace(fake_usage.BY_DAY, total=fake_usage.PRICED, left_out=0, others=None)
+    database.usage.answer = replace(
+        fake_usage.BY_DAY, total=fake_usage.PRICED, left_out=0, others=None
+    )
     out = goclaw("usage").out
     assert "unknown price" not in out
     assert "are shown" not in out
@@ -53,7 +55,7 @@ def test_names_cannot_take_over_the_terminal(goclaw: Shell, database: FakeContro
     """SEC-1."""
     sender = Grouping.SENDER
     row = UsageRow({sender: "c/a/1\n2 \x1b[2J"}, Used(1), {sender: fake_post.FOOL})
-    database.report = replace(A_DAY, by=(sender,), rows=(row,), total=Used(1))
+    database.usage.answer = replace(A_DAY, by=(sender,), rows=(row,), total=Used(1))
     got = goclaw("usage", "--by", "sender")
     assert not set("\x1b\u202e") & set(got.out)
     assert len(rows_of(got.out)) == 3
@@ -65,7 +67,7 @@ def test_a_job_is_shown_by_its_slug_or_its_id(goclaw: Shell, database: FakeContr
         UsageRow({JOB: "0190-bb"}, Used(1, cost_usd=Decimal(1))),
         UsageRow({JOB: None}, Used(4)),
     )
-    database.report = replace(A_DAY, rows=rows, total=Used(6, cost_usd=Decimal(3)))
+    database.usage.answer = replace(A_DAY, rows=rows, total=Used(6, cost_usd=Decimal(3)))
     got = rows_of(goclaw("usage", "--by", "job").out)
     assert [line[0] for line in got] == ["JOB", "tea", "0190-bb", "-", "total"]
     assert [line[-1] for line in got] == ["USD", "2.00", "1.00", "-", "3.00"]
@@ -75,11 +77,11 @@ def test_the_sum_alone_is_one_line_and_nothing_says_what_to_do(
     goclaw: Shell, database: FakeControl
 ) -> None:
     row = UsageRow({}, fake_usage.PRICED)
-    database.report = replace(A_DAY, by=(), rows=(row,), total=fake_usage.PRICED)
+    database.usage.answer = replace(A_DAY, by=(), rows=(row,), total=fake_usage.PRICED)
     head, total = rows_of(goclaw("usage", "--by", "").out)
     assert head[0] == "RUNS"
     assert total == ["total", "3", "-", "-", "9", "12,000", "4,000", "800", "0.0605"]
-    database.report = A_DAY
+    database.usage.answer = A_DAY
     got = goclaw("usage")
     assert got.code == 0
     for words in ("2026-01-02 to 2026-01-02, days in Europe/Berlin", "--days 90", "goclaw chat"):
@@ -93,9 +95,9 @@ def test_options_become_the_question(goclaw: Shell, gateway: ThreadGateway) -> N
     goclaw("usage", "--by", "Agent, day", "--days", "90", "--tz", "Europe/Berlin")
     goclaw("usage", "--since", "2025-12-01", "--until", "2026-01-01")
     assert gateway.control.calls == [
-        ("usage", UsageQuery((Grouping.AGENT,))),
-        ("usage", UsageQuery((Grouping.AGENT, Grouping.DAY), days=90, zone="Europe/Berlin")),
-        ("usage", UsageQuery((Grouping.AGENT,), since=date(2025, 12, 1), until=date(2026, 1, 1))),
+        ("report", UsageQuery((Grouping.AGENT,))),
+        ("report", UsageQuery((Grouping.AGENT, Grouping.DAY), days=90, zone="Europe/Berlin")),
+        ("report", UsageQuery((Grouping.AGENT,), since=date(2025, 12, 1), until=date(2026, 1, 1))),
     ]
 
 

@@ -66,7 +66,7 @@ def usage(ctx: typer.Context, options: UsageOptions, *, as_json: AsJson = False)
     )
 
     async def ask(control: Control) -> UsageReport:
-        return await control.usage(query)
+        return await control.usage.report(query)
 
     answer(ctx, *with_names(ask, _senders, UsageReport, _show, as_json))
 

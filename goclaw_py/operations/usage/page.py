@@ -12,8 +12,7 @@ from starlette.routing import Route
 
 from goclaw_py.core.errors import BadUsageQuery
 from goclaw_py.runs.usage_report import DayTimes, Grouping, UsageQuery, UsageReport, UsageRow
-from goclaw_py.web.pages import charts
-from goclaw_py.web.pages.charts import Chart, Series
+from goclaw_py.web.pages.charts import Chart, Series, bar_chart
 from goclaw_py.web.pages.rendering import seconds, usd
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
@@ -42,7 +41,7 @@ def routes(service: PageServices) -> list[Route]:
             asked = UsageQuery((by,), days=days, zone=zone)
         except BadUsageQuery as error:
             raise HTTPException(422, str(error)) from error
-        found, times = await asyncio.gather(control.usage(asked), control.run_times(asked))
+        found, times = await asyncio.gather(control.usage.report(asked), control.usage.times(asked))
         rows = found.rows[:_SHOWN_GROUPS]
         return {
             "report": found,
@@ -59,7 +58,13 @@ def routes(service: PageServices) -> list[Route]:
             "named": _named(found, by),
         }
 
-    return service.routes(Page("/usage", "usage", "Usage", look, _FILTERS, 30.0, keeps=True))
+    page = Page(
+        *("/usage", "usage", "Usage", look, _FILTERS, 30.0),
+        keeps=True,
+        part="usage/page.html",
+        frame="usage/frame.html",
+    )
+    return service.routes(page)
 
 
 def _label(row: UsageRow, by: Grouping) -> tuple[str, str]:
@@ -89,7 +94,7 @@ def _charts(days: Sequence[DayTimes]) -> list[Chart]:
         return f"{value:,.0f}"
 
     return [
-        charts.bar_chart(
+        bar_chart(
             "Runs, and failed ones",
             labels,
             [
@@ -108,19 +113,17 @@ def _charts(days: Sequence[DayTimes]) -> list[Chart]:
             labels,
             [day.wait_s for day in days],
         ),
-        charts.bar_chart(
+        bar_chart(
             "Messages received",
             labels,
             [Series("", "good", [day.used.received for day in days])],
             whole,
         ),
-        charts.bar_chart(
+        bar_chart(
             "Messages sent", labels, [Series("", "good", [day.used.sent for day in days])], whole
         ),
-        charts.bar_chart(
-            "Tokens", labels, [Series("", "good", [day.used.tokens for day in days])], whole
-        ),
-        charts.bar_chart(
+        bar_chart("Tokens", labels, [Series("", "good", [day.used.tokens for day in days])], whole),
+        bar_chart(
             "Cost",
             labels,
             [Series("", "good", [float(day.used.cost_usd or 0) for day in days])],
@@ -133,4 +136,4 @@ def _times(title: str, labels: Sequence[str], pairs: Sequence[tuple[float, float
     """Return a chart of medians in front of 95th percentiles."""
     highs = Series("or less for 95 %", "idle", [pair and pair[1] for pair in pairs])
     medians = Series("or less for half", "good", [pair and pair[0] for pair in pairs])
-    return charts.bar_chart(title, labels, [highs, medians], seconds)
+    return bar_chart(title, labels, [highs, medians], seconds)

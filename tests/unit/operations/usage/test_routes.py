@@ -26,8 +26,16 @@ pytestmark = pytest.mark.real_time
 async def test_questions_and_answers_arrive_as_they_were(
     made: Gateway, remote: RemoteControl, query: UsageQuery
 ) -> None:
-    assert await remote.usage(query) == fake_usage.BY_DAY
-    assert made.control.calls == [("usage", query)]
+    assert await remote.usage.report(query) == fake_usage.BY_DAY
+    assert made.control.calls == [("report", query)]
+
+
+async def test_the_times_of_days_arrive_as_they_were(made: Gateway, remote: RemoteControl) -> None:
+    query = UsageQuery(until=date(2026, 1, 1), days=3, zone="Europe/Berlin")
+    *_, last = found = await remote.usage.times(query)
+    assert [one.day.day for one in found] == [30, 31, 1]
+    assert (last.runs, last.wait_s, last.used.sent) == (4, (0.5, 2.0), 1_234)
+    assert made.control.calls == [("times", query)]
 
 
 async def test_an_answer_without_rows_or_money_comes_back_too(
@@ -36,13 +44,13 @@ async def test_an_answer_without_rows_or_money_comes_back_too(
     empty = UsageReport((), date(2026, 1, 1), date(2026, 1, 1), "UTC", (), Used())
     sum_alone = replace(empty, rows=(UsageRow({}, Used(1)),), total=Used(1))
     for report in (empty, sum_alone):
-        made.control.report = report
-        assert await remote.usage(UsageQuery()) == report
+        made.control.usage.answer = report
+        assert await remote.usage.report(UsageQuery()) == report
 
 
 async def test_what_the_gateways_clock_tells_is_the_same_error(remote: RemoteControl) -> None:
     with pytest.raises(BadUsageQuery) as error:
-        await remote.usage(UsageQuery(since=date(2030, 1, 1)))
+        await remote.usage.report(UsageQuery(since=date(2030, 1, 1)))
     assert error.value.key == "since"
     assert str(error.value) == "since: 2030-01-01 is after the last day, 2026-01-02"
 
@@ -52,7 +60,7 @@ async def test_without_a_word_the_agents_of_the_last_days_are_told(api: Api) -> 
     assert (got.status_code, got.headers["content-type"]) == (200, "application/json")
     assert (await api("GET", "/usage?by="))[0] == 200
     asked = UsageQuery((Grouping.AGENT,)), UsageQuery()
-    assert api.control.calls == [("usage", query) for query in asked]
+    assert api.control.calls == [("report", query) for query in asked]
 
 
 async def test_the_json_is_made_for_programs(api: Api) -> None:

@@ -47,7 +47,7 @@ async def test_the_address_selects_days_and_groups(
     browser: Browser, control: FakeControl, query: str, by: Grouping, days: int, zone: str
 ) -> None:
     assert (await browser.get(f"/usage?{query}")).status_code == 200
-    asked = {call[1:] for call in control.calls if call[0] in ("usage", "run_times")}
+    asked = {call[1:] for call in control.calls if call[0] in ("report", "times")}
     assert asked == {(UsageQuery((by,), days=days, zone=zone),)}
 
 
@@ -72,13 +72,13 @@ async def test_an_unknown_time_zone_is_refused(browser: Browser) -> None:
 async def test_a_page_that_takes_long_says_so_at_once_and_is_added_up_once(
     browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times = control.run_times
+    times = control.usage.times
 
     async def slow(query: UsageQuery) -> list[DayTimes]:
         await asyncio.sleep(3)
         return await times(query)
 
-    monkeypatch.setattr(control, "run_times", slow)
+    monkeypatch.setattr(control.usage, "times", slow)
     first = (await browser.get("/usage?by=sender&tz=Asia/Tokyo")).text
     assert "Adding up." in first
     whole = "/usage?by=sender&amp;tz=Asia%2FTokyo&amp;wait=1"
@@ -87,7 +87,7 @@ async def test_a_page_that_takes_long_says_so_at_once_and_is_added_up_once(
     await asyncio.sleep(KEPT * 3 - 3)
     # It is kept: this one needs no patience.
     assert "1 failed" in (await browser.get("/usage?by=sender&tz=Asia/Tokyo")).text
-    assert sum(call[0] == "run_times" for call in control.calls) == 1
+    assert sum(call[0] == "times" for call in control.calls) == 1
     await asyncio.sleep(KEPT)
     assert "Adding up." in (await browser.get("/usage?by=sender&tz=Asia/Tokyo")).text
 
@@ -99,7 +99,7 @@ async def test_a_page_that_fails_slowly_says_why(
         await asyncio.sleep(1)
         raise StoreUnavailable("the database is away")
 
-    monkeypatch.setattr(control, "run_times", fail)
+    monkeypatch.setattr(control.usage, "times", fail)
     assert "Adding up." in (await browser.get("/usage")).text
     answer = await browser.get("/usage?wait=1")
     assert (answer.status_code, "the database is away" in answer.text) == (503, True)
