@@ -230,7 +230,7 @@ async def gateway_alone(settings: Settings) -> AsyncIterator[Control]:
 async def is_live(control: Control) -> bool:
     """Return whether a gateway answers, and not only the database."""
     try:
-        await control.status()
+        await control.lanes.status()
     except NoGateway:
         return False
     return True

@@ -58,7 +58,7 @@ async def _watch(settings: Settings) -> None:
     console = Console(highlight=False)
     async with gateway_alone(settings) as control:
         # Ask before the screen is cleared: there may be no gateway.
-        status = await control.status()
+        status = await control.lanes.status()
         with _keys() as quits, Live(console=console, screen=True, auto_refresh=False) as live:
             while not quits.is_set():
                 names = await control.sessions.names({run.session for run in status.runs})
@@ -67,7 +67,7 @@ async def _watch(settings: Settings) -> None:
                     async with asyncio.timeout(_REFRESH_S):
                         await quits.wait()
                 except TimeoutError:
-                    status = await control.status()
+                    status = await control.lanes.status()
 
 
 @contextmanager

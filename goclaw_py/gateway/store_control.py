@@ -9,19 +9,17 @@ from typing import TypeVar
 
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.core.errors import NoGateway, NotFound
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName
+from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway import tokens
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.gateway.why.subjects import explain
 from goclaw_py.operations.approvals.operations import Approvals
-from goclaw_py.operations.control import (
-    Resized,
-)
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs.operations import JobService
+from goclaw_py.operations.lanes.operations import Lanes
 from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
@@ -43,16 +41,10 @@ from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.schedule.heartbeat.module import HeartbeatSetup, service_of
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.scheduler.views import (
-    GatewayStatus,
-    LanesView,
-)
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_NO_LANES = "no gateway is running here, so no lanes are open; start one with: goclaw run"
 
 
 class StoreControl:
@@ -77,6 +69,7 @@ class StoreControl:
         self._deliveries = Deliveries(store, clock)
         self._people = People(store, clock)
         self._runs = Runs(store, clock)
+        self._lanes = Lanes(clock)
         self._sessions = Sessions(store, clock, self._console_agent)
         self._nodes = Nodes(store, clock)
         self._usage = UsageReports(store, clock)
@@ -125,21 +118,12 @@ class StoreControl:
         return self._runs
 
     @property
+    def lanes(self) -> Lanes:
+        return self._lanes
+
+    @property
     def usage(self) -> UsageReports:
         return self._usage
-
-    async def status(self) -> GatewayStatus:
-        """Raise ``NoGateway``: there is no state without one."""
-        raise NoGateway("no gateway is running here; start one with: goclaw run")
-
-    async def lanes(self) -> LanesView:
-        """Raise ``NoGateway``: lanes are in its memory."""
-        raise NoGateway(_NO_LANES)
-
-    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
-        """Raise ``NoGateway``: lanes are in its memory."""
-        del name, concurrency
-        raise NoGateway(_NO_LANES)
 
     async def why(self, about: str | None = None) -> Explanation:
         return await explain(self._sources(), about)

@@ -7,16 +7,15 @@ and, when no gateway runs, the database alone. A command needs to know none of t
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import Protocol
 
-from goclaw_py.core.ids import LaneName
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.audit import AuditReader
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs.operations import JobService
+from goclaw_py.operations.lanes.operations import Lanes
 from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
@@ -25,19 +24,6 @@ from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.usage.operations import UsageReports
 from goclaw_py.operations.web_access import WebAccessControl
 from goclaw_py.runs.events.live import LiveEvent
-from goclaw_py.scheduler.views import (
-    GatewayStatus,
-    LanesView,
-    LaneView,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Resized:
-    """A lane with its new size. ``before`` is its previous size."""
-
-    before: int
-    lane: LaneView
 
 
 class Control(WebAccessControl, AuditReader, Protocol):
@@ -72,6 +58,10 @@ class Control(WebAccessControl, AuditReader, Protocol):
         """People, groups, and guests of the web chat."""
 
     @property
+    def lanes(self) -> Lanes:
+        """The lanes of the gateway, and its state."""
+
+    @property
     def runs(self) -> Runs:
         """The runs of agents, in progress and stored."""
 
@@ -86,19 +76,6 @@ class Control(WebAccessControl, AuditReader, Protocol):
     @property
     def usage(self) -> UsageReports:
         """What runs have used, and how many messages there were."""
-
-    async def status(self) -> GatewayStatus:
-        """Return the gateway's state. Raises ``NoGateway``."""
-
-    async def lanes(self) -> LanesView:
-        """Return the running and waiting runs of each lane (LANE-7). Raises ``NoGateway``."""
-
-    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
-        """Resize a lane until the gateway restarts; no run is cancelled (SPEC LANE-9).
-
-        Raises ``NoGateway``, ``NotFound`` with the names of the lanes, and ``ValueError`` for a
-        size that is not from 1 to ``MAX_LANE_SIZE``.
-        """
 
     async def why(self, about: str | None = None) -> Explanation:
         """Explain why something did or did not happen (SPEC OPS-4).

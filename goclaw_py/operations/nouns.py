@@ -9,6 +9,7 @@ from goclaw_py.operations.declare import Noun
 from goclaw_py.operations.deliveries.noun import DELIVERIES
 from goclaw_py.operations.heartbeats.noun import HEARTBEATS
 from goclaw_py.operations.jobs.noun import JOBS
+from goclaw_py.operations.lanes.noun import LANES
 from goclaw_py.operations.nodes.noun import NODES
 from goclaw_py.operations.people.noun import PEOPLE
 from goclaw_py.operations.runs.noun import RUNS
@@ -21,6 +22,7 @@ NOUNS: Final[tuple[Noun, ...]] = (
     DELIVERIES,
     HEARTBEATS,
     JOBS,
+    LANES,
     NODES,
     PEOPLE,
     RUNS,

@@ -56,9 +56,7 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /readyz
         GET /metrics
         GET /openapi.json
-        GET /api/status
         GET /api/channels
-        GET /api/lanes
         GET /api/schedule
         GET /static/{name}
         GET /login
@@ -85,7 +83,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /live/logs
     """,
     Least.OPERATOR: """
-        PUT /api/lanes/{name:path}
         PUT /api/schedule/{slug}
         PATCH /api/schedule/{slug}
         DELETE /api/schedule/{slug}

@@ -19,7 +19,7 @@ from tests.architecture.sources import ROOT, modules, nouns
 MOST_FILES_OUTSIDE = 8
 READING_POSTS = frozenset({"jobs.preview", "sessions.names"})
 """Operations that change nothing, although they are no GET: ``noun.operation``."""
-SHARED = frozenset({"sessions.names"})
+SHARED = frozenset({"sessions.names", "lanes.status"})
 """Operations that whatever has a list uses, whether there is another operation or not."""
 
 NOT_OFFERED = {

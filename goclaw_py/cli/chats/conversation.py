@@ -182,7 +182,7 @@ async def settled(control: Control, chat: str) -> bool:
     It checks the newest ``SEEN_ROWS`` unsent messages of all chats in each state, so it misses an
     answer if that many newer messages are waiting.
     """
-    status = await control.status()
+    status = await control.lanes.status()
     ending = f":console:direct:{chat}"
     if any(run.session.endswith(ending) for run in status.runs):
         return False

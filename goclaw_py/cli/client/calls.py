@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date
 from functools import cached_property, partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, get_type_hints
@@ -103,7 +103,9 @@ class _RemoteService(Remote):
     def __init__(self, service: type, send: RequestSender, refused: Refused | None) -> None:
         self._send = send
         for name, one in operations_of(service).items():
-            sent = _sender(getattr(service, name), one)
+            # A segment is quoted whole: the converter of a placeholder is for the server.
+            route = one.route.replace(":path}", "}")
+            sent = _sender(getattr(service, name), replace(one, route=route))
             if refused is not None:
                 sent = _refused(sent, getattr(service, name), refused)
             setattr(self, name, partial(sent, self))

@@ -21,6 +21,7 @@ from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.heartbeats import operations as heartbeats
 from goclaw_py.operations.jobs import operations as jobs
+from goclaw_py.operations.lanes.operations import Lanes
 from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
@@ -134,13 +135,15 @@ class RemoteControl(Remote):
         return remote(Runs, self.send)
 
     @cached_property
+    def lanes(self) -> Lanes:
+        """Return the operations on lanes."""
+        return remote(Lanes, self.send)
+
+    @cached_property
     def usage(self) -> UsageReports:
         """Return the operations on usage."""
-        return remote(UsageReports, self._send_usage)
+        return remote(UsageReports, self.send, _bad_usage)
 
-    status = call(Control.status, "GET /api/status")
-    lanes = call(Control.lanes, "GET /api/lanes")
-    resize_lane = call(Control.resize_lane, "PUT /api/lanes/{name}")
     why = call(Control.why, "GET /api/why")
     sign_ins = call(Control.sign_ins, "GET /api/web/sign-ins")
     end_sign_in = call(Control.end_sign_in, "DELETE /api/web/sign-ins/{sign_in}")
@@ -149,16 +152,6 @@ class RemoteControl(Remote):
     create_token = call(Control.create_token, "POST /api/tokens")
     revoke_token = call(Control.revoke_token, "DELETE /api/tokens/{name}")
     audit_entries = call(Control.audit_entries, "GET /api/audit")
-
-    async def _send_usage(
-        self, method: str, path: str, body: object = None, params: Params | None = None
-    ) -> bytes:
-        """Send a request. The gateway's clock may rule out days of a query, too."""
-        try:
-            return await self.send(method, path, body, params)
-        except NotAccepted as error:
-            key, _, problem = str(error).partition(": ")
-            raise BadUsageQuery(key, problem) from error
 
     async def follow(
         self, session: str | None = None, *, after: str | None = None
@@ -276,6 +269,12 @@ class RemoteControl(Remote):
             )
         _raise_for(response)
         return response.content
+
+
+def _bad_usage(_name: str, _arguments: Mapping[str, object], error: GoclawError) -> GoclawError:
+    """Return what the service raises: the gateway's clock may rule out days of a query, too."""
+    key, _, problem = str(error).partition(": ")
+    return BadUsageQuery(key, problem) if isinstance(error, NotAccepted) else error
 
 
 async def while_alive(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -151,7 +151,7 @@ async def _probes(settings: Settings) -> list[tuple[str, str | ChannelError]] | 
 async def _gateway(settings: Settings) -> GatewayStatus | str:
     async def ask() -> GatewayStatus:
         async with connected(settings) as control:
-            return await control.status()
+            return await control.lanes.status()
 
     return await _asked(ask())
 

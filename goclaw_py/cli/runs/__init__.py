@@ -1,1 +1,1 @@
-"""The ``lanes`` and ``why`` commands, and what ``runs follow`` shows."""
+"""The ``why`` command, and what ``runs follow`` shows."""

@@ -228,7 +228,7 @@ def _at_work(settings: Settings) -> Iterable[ChannelView]:
 
     async def ask() -> Iterable[ChannelView]:
         async with gateway_alone(settings) as control:
-            return (await control.status()).channels
+            return (await control.lanes.status()).channels
 
     try:
         with progress("asking the gateway"):

@@ -26,16 +26,7 @@ def _number(name: str) -> Callable[[Arguments, Any], Facts]:
 # ---------------------------------------------------------------------------- all operations
 
 
-async def _lane(control: Any, arguments: Arguments) -> Facts:
-    lanes = [use.lane for use in (await control.lanes()).lanes]
-    sizes = [lane.concurrency for lane in lanes if lane.name == arguments["name"]]
-    return {"size": sizes[0] if sizes else None}
-
-
 CONTROL: Final[Actions] = {
-    "resize_lane": Change(
-        "lane.resize", named("lane {name}"), _lane, lambda _, done: {"size": done.lane.concurrency}
-    ),
     # The token itself is in the answer only.
     "create_token": Change(
         "token.create",
@@ -60,7 +51,7 @@ _READS: Final[Mapping[str, frozenset[str]]] = {
     service: frozenset(names.split())
     for service, names in {
         "control": """
-            status lanes why follow sign_ins
+            why follow sign_ins
             tokens audit_entries
         """,
     }.items()

@@ -64,7 +64,7 @@ class Sources:
     async def status(self) -> GatewayStatus | None:
         """Return the state of the gateway; None without one."""
         try:
-            return await self.control.status()
+            return await self.control.lanes.status()
         except NoGateway:
             return None
 

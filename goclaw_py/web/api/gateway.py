@@ -1,4 +1,4 @@
-"""The gateway as a whole: status, lanes, nodes, channels, and why (SPEC OPS-2)."""
+"""The gateway as a whole: nodes, channels, and why (SPEC OPS-2)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import LaneName
 from goclaw_py.core.messages import Target
-from goclaw_py.operations.control import Control, Resized
+from goclaw_py.operations.control import Control
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.records import OutboxQuery, OutboxState
-from goclaw_py.scheduler.views import ChannelState, GatewayStatus, LanesView
-from goclaw_py.web.api.wire import ResizeBody
+from goclaw_py.scheduler.views import ChannelState
 
-LanePath = Annotated[str, Path(min_length=1, max_length=512, examples=["main"])]
 About = Annotated[str | None, Query(min_length=1, max_length=512, examples=["telegram:100"])]
 _LOOKED_AT: Final = 200
 """The number of newest chats and messages that are searched for the last use of a channel."""
@@ -49,11 +46,6 @@ def gateway_routes(control: Control) -> APIRouter:
     """Return the routes below ``/api``."""
     api = APIRouter()
 
-    @api.get("/status")
-    async def status() -> GatewayStatus:
-        """Get the status of the gateway."""
-        return await control.status()
-
     @api.get("/why", tags=["why"])
     async def why(about: About = None) -> Explanation:
         """Explain why something did or did not happen, and what to do about it.
@@ -69,20 +61,7 @@ def gateway_routes(control: Control) -> APIRouter:
         """List the accounts of channels, their state, and when they were last used."""
         return await channel_answers(control)
 
-    _lanes(api, control)
     return api
-
-
-def _lanes(api: APIRouter, control: Control) -> None:
-    @api.get("/lanes", tags=["lanes"])
-    async def lanes() -> LanesView:
-        """List the lanes with their running and waiting runs."""
-        return await control.lanes()
-
-    @api.put("/lanes/{name:path}", tags=["lanes"])
-    async def resize(name: LanePath, body: ResizeBody) -> Resized:
-        """Resize a lane until the gateway restarts; no run is cancelled."""
-        return await control.resize_lane(LaneName(name), body.concurrency)
 
 
 async def channel_answers(control: Control) -> list[ChannelAnswer]:
@@ -90,7 +69,7 @@ async def channel_answers(control: Control) -> list[ChannelAnswer]:
 
     Raises ``NoGateway``.
     """
-    views = (await control.status()).channels
+    views = (await control.lanes.status()).channels
     try:
         heard = await control.people.activity(limit=_LOOKED_AT)
         sent = await control.deliveries.outbox(OutboxQuery(OutboxState.SENT, limit=_LOOKED_AT))

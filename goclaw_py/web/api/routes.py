@@ -33,6 +33,7 @@ from goclaw_py.operations.jobs.routes.routes import (
     occurrence_routes,
     scheduler_routes,
 )
+from goclaw_py.operations.lanes.routes import lane_routes
 from goclaw_py.operations.logs import Logs, NoLogs
 from goclaw_py.operations.nodes.routes import node_routes
 from goclaw_py.operations.people.routes import people_routes
@@ -106,6 +107,7 @@ def make_api(
     # Before the sessions: behind a key with slashes in it nothing else would be found.
     _include(app, message_routes(control), "", responses=None)
     _include(app, gateway_routes(control), "/api")
+    _include(app, lane_routes(control), "")
     _include(app, node_routes(control), "")
     _include(app, log_routes(app.state.logs, app.state.closing), "/api")
     _include(app, settings_routes(control), "")

@@ -77,7 +77,7 @@ async def of_agent(control: Control) -> Field:
 async def channels(service: PageServices, query: Query) -> list[str]:
     """Return the channels of the gateway, and the one that an address names."""
     try:
-        known = {view.name for view in (await service.control.status()).channels}
+        known = {view.name for view in (await service.control.lanes.status()).channels}
     except NoGateway:
         known = set()
     named = query.get("channel", "")

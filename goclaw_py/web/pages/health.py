@@ -29,7 +29,7 @@ def routes(service: PageServices, health: Health | None) -> list[Route]:
     """Return the health page, and that of ``goclaw why`` (SPEC OPS-4)."""
 
     async def look(_query: Query) -> Facts:
-        status = await service.control.status()
+        status = await service.control.lanes.status()
         return {
             "status": status,
             "nodes": await _nodes(service),

@@ -83,7 +83,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
     async def look(query: Query) -> Facts:
         filters = await filters_of(query)
         tail = logs.tail(_only(filters), limit=SHOWN)
-        status = await service.control.status()
+        status = await service.control.lanes.status()
         return {
             "node": status.node if status.peers else "",
             "peers": [peer.id for peer in status.peers],

@@ -53,7 +53,7 @@ def routes(service: PageServices) -> list[Route]:
 
     async def look(query: Query) -> Facts:
         # All that the page shows is of one instant.
-        status = await service.control.status()
+        status = await service.control.lanes.status()
         fields = (
             await of_agent(service.control),
             Field("search", "Search", placeholder="session or prompt"),

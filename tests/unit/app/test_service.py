@@ -163,20 +163,20 @@ async def test_people_are_warned_of_a_slow_wait_as_long_as_it_lasts(
         await gateway.until(lambda: gateway.said)
         async with RemoteControl(socket_path(tmp_path)) as remote:
             # The first request waits until the API is created.
-            await remote.status()
+            await remote.lanes.status()
             for chat in ("ann", "bob", "carl"):
                 await gateway.channel.deliver(message("work", chat=chat))
             await gateway.until(lambda: len(agent.active) == 2)
-            assert (await remote.status()).warnings == ()
+            assert (await remote.lanes.status()).warnings == ()
             await gateway.until(lambda: "lane_wait_slow" in caplog.messages)
             (record,) = [line for line in caplog.records if line.message == "lane_wait_slow"]
-            (warning,) = (await remote.status()).warnings
+            (warning,) = (await remote.lanes.status()).warnings
             for inside in vars(record)["occupants"]:
                 assert short_id(inside.partition(" ")[0]) in warning
             assert "lane main is full (2 of 2) and 1 waits" in warning
-            await remote.resize_lane(MAIN_LANE, 3)
+            await remote.lanes.resize(MAIN_LANE, 3)
             await gateway.until(lambda: len(agent.active) == 3)
-            assert (await remote.status()).warnings == ()
+            assert (await remote.lanes.status()).warnings == ()
 
 
 class BrokenChannel(RecordingChannel):
@@ -298,9 +298,9 @@ async def test_stored_edits_are_in_effect_at_the_start_and_new_ones_at_once(
             for chat in ("ann", "bob"):
                 await gateway.channel.deliver(message("work", chat=chat))
             await gateway.until(lambda: agent.active)
-            (lane, *_) = (await remote.lanes()).lanes
+            (lane, *_) = (await remote.lanes.list()).lanes
             assert (lane.lane.concurrency, lane.lane.waiting) == (1, 1)
-            (warning, *_) = (await remote.status()).warnings
+            (warning, *_) = (await remote.lanes.status()).warnings
             assert "agents.gone.model has no effect" in warning
             wish = SettingChange("lanes.main.size", "2")
             view = await remote.settings.change([wish], source="")

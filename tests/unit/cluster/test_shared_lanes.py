@@ -170,7 +170,7 @@ async def test_runs_that_never_end_keep_their_places() -> None:
 async def test_whoever_waits_sees_that_others_are_in_the_lane_and_gets_the_place_at_once() -> None:
     async with one_works_and_one_waits() as (first, second):
         await asyncio.sleep(4)
-        (use,) = [use for use in (await second.control.lanes()).lanes if use.lane.shared]
+        (use,) = [use for use in (await second.control.lanes.list()).lanes if use.lane.shared]
         assert use.lane.name == MAIN_LANE
         assert (use.lane.active, use.lane.elsewhere, use.lane.waiting) == (0, 1, 1)
         (warning,) = slow_waits(second.dispatcher.lanes(), second.dispatcher.runs())
@@ -178,5 +178,5 @@ async def test_whoever_waits_sees_that_others_are_in_the_lane_and_gets_the_place
         assert "in it: 1 run of other nodes" in warning
         await until(lambda: active(second) == 1, within_s=6.3)
         assert active(first) == 0
-        (use,) = [use for use in (await second.control.lanes()).lanes if use.lane.shared]
+        (use,) = [use for use in (await second.control.lanes.list()).lanes if use.lane.shared]
         assert (use.lane.active, use.lane.elsewhere) == (1, 0)

@@ -108,7 +108,11 @@ async def test_without_a_gateway_reset_still_begins_a_fresh_history() -> None:
 
 async def test_without_a_gateway_there_is_nothing_to_see_or_stop(gateway: GatewayProcess) -> None:
     control = offline(gateway)
-    for question in (control.status(), control.lanes(), control.resize_lane(MAIN_LANE, 3)):
+    for question in (
+        control.lanes.status(),
+        control.lanes.list(),
+        control.lanes.resize(MAIN_LANE, 3),
+    ):
         with pytest.raises(NoGateway, match="goclaw run"):
             await question
     with pytest.raises(NoGateway, match="nothing runs in some:session"):
@@ -125,7 +129,7 @@ async def test_the_status_is_what_the_application_sees(gateway: GatewayProcess) 
         return seen
 
     control = GatewayControl(gateway.store, gateway.clock, gateway.container, look)
-    assert await control.status() is seen
+    assert await control.lanes.status() is seen
 
 
 async def test_a_session_is_found_by_its_key_or_by_a_unique_part_of_it() -> None:
@@ -220,7 +224,7 @@ async def test_lanes_show_who_is_in_them_and_who_waits(gateway: GatewayProcess) 
         await gateway.say("work", chat=chat)
         await asyncio.sleep(1)
     await asyncio.sleep(2)
-    seen = await gateway.control.lanes()
+    seen = await gateway.control.lanes.list()
     assert seen.at == gateway.clock.now()
     main = next(use for use in seen.lanes if use.lane.name == MAIN_LANE)
     assert [run.session for run in main.inside] == [session_of("ann"), session_of("bob")]
@@ -231,7 +235,7 @@ async def test_lanes_show_who_is_in_them_and_who_waits(gateway: GatewayProcess) 
 async def test_a_larger_lane_starts_what_waits_at_once(gateway: GatewayProcess) -> None:
     """SPEC LANE-9."""
     await say(gateway, "ann", "bob", "carl")
-    done = await gateway.control.resize_lane(MAIN_LANE, 3)
+    done = await gateway.control.lanes.resize(MAIN_LANE, 3)
     assert (done.before, done.lane.concurrency, done.lane.active) == (2, 3, 3)
     assert [run.state for run in gateway.dispatcher.runs()] == [views.RunState.RUNNING] * 3
 
@@ -239,7 +243,7 @@ async def test_a_larger_lane_starts_what_waits_at_once(gateway: GatewayProcess) 
 async def test_a_smaller_lane_cancels_nobody(gateway: GatewayProcess) -> None:
     """SPEC LANE-9."""
     await say(gateway, "ann", "bob")
-    done = await gateway.control.resize_lane(MAIN_LANE, 1)
+    done = await gateway.control.lanes.resize(MAIN_LANE, 1)
     assert (done.before, done.lane.concurrency, done.lane.active) == (2, 1, 2)
     await asyncio.sleep(60)
     assert [run.state for run in gateway.dispatcher.runs()] == [views.RunState.RUNNING] * 2
@@ -247,10 +251,10 @@ async def test_a_smaller_lane_cancels_nobody(gateway: GatewayProcess) -> None:
 
 async def test_a_lane_that_is_unknown_or_a_wrong_size_is_refused(gateway: GatewayProcess) -> None:
     with pytest.raises(NotFound, match=r"no lane 'mian'; there are: main, subagent, .*, other"):
-        await gateway.control.resize_lane(LaneName("mian"), 3)
+        await gateway.control.lanes.resize(LaneName("mian"), 3)
     for size in (0, -1, views.MAX_LANE_SIZE + 1):
         with pytest.raises(ValueError, match="from 1 to"):
-            await gateway.control.resize_lane(MAIN_LANE, size)
+            await gateway.control.lanes.resize(MAIN_LANE, size)
     main = next(lane for lane in gateway.dispatcher.lanes() if lane.name == MAIN_LANE)
     assert main.concurrency == 2
 

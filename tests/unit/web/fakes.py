@@ -29,9 +29,6 @@ from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.core.run_steps import ResponseStep
-from goclaw_py.operations.control import (
-    Resized,
-)
 from goclaw_py.operations.explanation import (
     Cure,
     Explanation,
@@ -41,6 +38,7 @@ from goclaw_py.operations.explanation import (
 )
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs.operations import JobService
+from goclaw_py.operations.lanes.operations import Lanes, Resized
 from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import (
@@ -326,6 +324,29 @@ class FakeSessions:
         return behind(found, query.before)[: query.limit]
 
 
+class FakeLanes(Lanes):
+    """Two lanes, and the state that ``FakeControl`` says."""
+
+    def __init__(self, control: FakeControl) -> None:
+        self._control = control
+
+    async def status(self) -> views.GatewayStatus:
+        self._control._here("status")
+        return self._control.snapshot
+
+    async def list(self) -> views.LanesView:
+        self._control._here("lanes")
+        return LANES
+
+    async def resize(self, name: LaneName, concurrency: int) -> Resized:
+        self._control._here("resize_lane", name, concurrency)
+        found = [use.lane for use in LANES.lanes if use.lane.name == name]
+        if not found:
+            raise NotFound(f"there is no lane {name!r}; there are: main, cron")
+        before, self._control.size = self._control.size, concurrency
+        return Resized(before, replace(found[0], concurrency=concurrency, active=2))
+
+
 class FakeControl(FakeGuests):
     """Implements ``Control``. Set ``failure`` to make every method raise it."""
 
@@ -358,25 +379,13 @@ class FakeControl(FakeGuests):
         unfinished = self._unfinished if self.gateway else None
         return Runs(cast("store.Store", self.stored_runs), _Clock(), unfinished)
 
+    @property
+    def lanes(self) -> Lanes:
+        return FakeLanes(self)
+
     def _unfinished(self) -> tuple[views.RunView, ...]:
         self._called("active")
         return ACTIVE_RUNS.runs
-
-    async def status(self) -> views.GatewayStatus:
-        self._here("status")
-        return self.snapshot
-
-    async def lanes(self) -> views.LanesView:
-        self._here("lanes")
-        return LANES
-
-    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
-        self._here("resize_lane", name, concurrency)
-        found = [use.lane for use in LANES.lanes if use.lane.name == name]
-        if not found:
-            raise NotFound(f"there is no lane {name!r}; there are: main, cron")
-        before, self.size = self.size, concurrency
-        return Resized(before, replace(found[0], concurrency=concurrency, active=2))
 
     async def why(self, about: str | None = None) -> Explanation:
         self._called("why", about)

@@ -30,12 +30,12 @@ JSON = {"content-type": "application/json"}
 async def test_everything_that_can_be_asked_comes_back_as_it_was(
     made: Gateway, remote: RemoteControl
 ) -> None:
-    assert await remote.status() == fakes.STATUS
-    assert await remote.lanes() == fakes.LANES
+    assert await remote.lanes.status() == fakes.STATUS
+    assert await remote.lanes.list() == fakes.LANES
 
 
 async def test_everything_that_can_be_done_is_done(made: Gateway, remote: RemoteControl) -> None:
-    resized = await remote.resize_lane(LaneName("main"), 4)
+    resized = await remote.lanes.resize(LaneName("main"), 4)
     assert (resized.before, resized.lane.concurrency) == (1, 4)
     assert ("resize_lane", "main", 4) in made.control.calls
 
@@ -64,14 +64,14 @@ async def test_a_bad_request_is_refused_in_words(remote: RemoteControl) -> None:
 async def test_without_a_gateway_every_request_says_so(tmp_path: Path) -> None:
     async with RemoteControl(tmp_path / "gateway.sock") as remote:
         with pytest.raises(NoGateway, match="goclaw run"):
-            await remote.status()
+            await remote.lanes.status()
 
 
 async def test_a_gateway_in_a_folder_with_a_long_name_is_reached(tmp_path: Path) -> None:
     folder = tmp_path.joinpath(*["long-folder-name" * 3] * 4)
     async with connected(folder) as (made, remote):
         assert len(str(made.path)) > 200
-        assert await remote.status() == fakes.STATUS
+        assert await remote.lanes.status() == fakes.STATUS
 
 
 async def test_health_needs_nothing_but_the_event_loop(api: Api) -> None:

@@ -289,7 +289,7 @@ async def test_a_hanging_gateway_is_none(tmp_path: Path, monkeypatch: pytest.Mon
     try:
         async with RemoteControl(listener.path) as remote:
             with pytest.raises(NoGateway, match="in time"):
-                await remote.status()
+                await remote.lanes.status()
     finally:
         listener.close()
 

@@ -1,4 +1,4 @@
-"""``goclaw lanes``: show lanes with their runs, and resize them (SPEC LANE-7, LANE-9)."""
+"""``goclaw lanes`` and ``goclaw status`` (SPEC LANE-7, LANE-9, OPS-1)."""
 
 from __future__ import annotations
 
@@ -20,20 +20,32 @@ from goclaw_py.cli.output import (
     duration,
     plain,
     short_id,
+    show_facts,
+    show_table,
     since,
     table_text,
 )
 from goclaw_py.core.containers import HistogramView
 from goclaw_py.core.ids import CRON_LANE, LaneName
-from goclaw_py.operations.control import Control, Resized
-from goclaw_py.scheduler.texts import taken_text
-from goclaw_py.scheduler.views import MAX_LANE_SIZE, LanesView, LaneUse, LaneView, RunView
+from goclaw_py.core.text import count
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.lanes.operations import Resized
+from goclaw_py.scheduler.texts import taken_text, waits_for
+from goclaw_py.scheduler.views import (
+    MAX_LANE_SIZE,
+    Backlog,
+    GatewayStatus,
+    LanesView,
+    LaneUse,
+    LaneView,
+    RunView,
+)
 
 app = typer.Typer(invoke_without_command=True)
 
 _LANES: Columns = (
     *("LANE", "ACTIVE", "WAITING"),
-    *(Column(count, drop=2) for count in ("STARTED", "FINISHED", "CANCELLED")),
+    *(Column(name, drop=2) for name in ("STARTED", "FINISHED", "CANCELLED")),
     Column("FAILED", drop=1),
     *(Column("WAIT 50%", drop=1), "WAIT 95%", Column("RUN 50%", drop=1), "RUN 95%"),
 )
@@ -62,7 +74,7 @@ def lanes(
         return
 
     async def ask(control: Control) -> LanesView:
-        return await control.lanes()
+        return await control.lanes.list()
 
     question, output = with_names(ask, _keys, LanesView, _show, as_json)
     look(ctx, question, output, watch, live=True)
@@ -103,10 +115,10 @@ def set_(
     """Resize a lane immediately, until the gateway restarts. No run is cancelled."""
 
     async def ask(control: Control) -> Resized:
-        known = [use.lane.name for use in (await control.lanes()).lanes]
+        known = [use.lane.name for use in (await control.lanes.list()).lanes]
         if name not in known:
             raise typer.BadParameter(f"no lane {name!r}; lanes: {', '.join(known)}")
-        return await control.resize_lane(LaneName(name), int(size))
+        return await control.lanes.resize(LaneName(name), int(size))
 
     answer(ctx, ask, Printer(Resized, _show_resized, as_json))
 
@@ -208,3 +220,95 @@ def _people(use: LaneUse, names: DisplayNames, at: datetime) -> Iterator[tuple[s
 def _one(run: RunView, names: DisplayNames, state: str, at: datetime) -> tuple[str, ...]:
     lasted = since(at, run.for_s)
     return short_id(run.id), names.of(run.session), run.agent, state, *lasted, run.session
+
+
+_STATUS_LANES: Columns = (
+    *("LANE", "ACTIVE", "WAITING"),
+    *(Column(name, drop=1) for name in ("STARTED", "FINISHED", "CANCELLED", "FAILED")),
+)
+_RUNS: Columns = (
+    *("RUN", Column("SESSION", least=16), Column("LANE", drop=2), Column("STATE", state=True)),
+    *(Column("FOR", drop=1), Column("WAITS FOR", least=16), Column("KEY", drop=9)),
+)
+_CHANNELS = ("CHANNEL", "ACCOUNT", Column("STATE", state=True), Column("DETAIL", least=24))
+_PEERS: Columns = (
+    *("OTHER NODE", Column("MACHINE", drop=1), Column("STATE", state=True)),
+    *(Column("RUNNING", drop=2), Column("WAITING", drop=2), Column("RECEIVES", least=16)),
+)
+
+
+@with_wide
+def status(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -> None:
+    """Show the state of the gateway.
+
+    Lists lanes, runs, channels, other nodes and the backlog of messages.
+    """
+
+    async def ask(control: Control) -> GatewayStatus:
+        return await control.lanes.status()
+
+    def keys(found: GatewayStatus) -> list[str]:
+        return [run.session for run in found.runs]
+
+    question, output = with_names(ask, keys, GatewayStatus, _show_status, as_json)
+    look(ctx, question, output, watch, live=True)
+
+
+def _show_status(status: GatewayStatus, names: DisplayNames) -> None:
+    up = duration((status.now - status.started_at).total_seconds())
+    show_facts(
+        [
+            ("gateway", f"release {status.release}, pid {status.pid}, node {status.node}, up {up}"),
+            ("state", "draining: accepts no new messages" if status.draining else "running"),
+            ("database", status.database),
+            ("backlog", _backlog(status.backlog)),
+        ]
+    )
+    typer.echo()
+    lanes = []
+    for lane in status.lanes:
+        counts = (lane.waiting, lane.started, lane.finished, lane.cancelled, lane.failed)
+        lanes.append((lane.name, taken_text(lane), *map(str, counts)))
+    show_table(_STATUS_LANES, lanes, empty="no lanes")
+    typer.echo()
+    runs = [_status_run(one, names) for one in status.runs]
+    show_table(_RUNS, runs, empty="nothing is running")
+    typer.echo()
+    channels = [(c.name, c.account, c.state, c.detail) for c in status.channels]
+    show_table(_CHANNELS, channels, empty="no channels")
+    if status.peers:
+        typer.echo()
+        _show_peers(status)
+    for warning in status.warnings:
+        typer.echo(f"\nwarning: {plain(warning)}")
+
+
+def _status_run(run: RunView, names: DisplayNames) -> tuple[str, ...]:
+    state, lasted = run.state.value, duration(run.for_s)
+    name, key = names.of(run.session), run.session
+    return short_id(run.id), name, run.lane, state, lasted, waits_for(run), key
+
+
+def _show_peers(status: GatewayStatus) -> None:
+    rows = [
+        (
+            short_id(peer.id),
+            plain(peer.machine),
+            peer.health,
+            str(peer.running),
+            str(peer.waiting),
+            ", ".join(map(plain, peer.receives)) or "nothing",
+        )
+        for peer in status.peers
+    ]
+    show_table(_PEERS, rows, empty="")
+
+
+def _backlog(backlog: Backlog | None) -> str:
+    if backlog is None:
+        return "unknown"
+    return (
+        f"{backlog.inbox} incoming and {backlog.outbox} outgoing messages waiting, "
+        f"{backlog.dead} undeliverable, {backlog.unanswered} failed; "
+        f"{count(backlog.approvals, 'tool call')} waiting for approval"
+    )
