@@ -127,15 +127,12 @@ class StartedNow:
 
 @dataclass(frozen=True, slots=True)
 class JobSettingsView:
-    """The settings of all jobs, and the gateway's present time.
-
-    Args:
-        profile: The profile of the settings; its policy is the default of each job.
-        enabled: Whether this gateway runs jobs (``scheduler.enabled``).
-        most: The largest number of jobs of an owner.
-    """
+    """The settings of all jobs, and the gateway's present time."""
 
     profile: Profile
+    """Its policy is the default of each job."""
     enabled: bool
+    """Whether this gateway runs jobs (``scheduler.enabled``)."""
     most: int
+    """The largest number of jobs of an owner."""
     now: datetime
