@@ -64,34 +64,28 @@ class Renamed:
     title: str
 
 
-async def _query(
-    before: Before,
+Search = Annotated[
+    str,
+    Query(
+        max_length=256,
+        description="A text in the key, or in the name of the chat, topic or job.",
+        examples=["ann"],
+    ),
+]
+
+
+async def _selected(
     agent: Annotated[str | None, Query(min_length=1, max_length=64, examples=["main"])] = None,
     channel: Annotated[str | None, Query(max_length=64, examples=["telegram"])] = None,
     state: Annotated[
         SessionState | None, Query(description="Those with an unfinished run, or message.")
     ] = None,
-    limit: Limit = 50,
-    search: Annotated[
-        str,
-        Query(
-            max_length=256,
-            description="A text in the key, or in the name of the chat, topic or job.",
-            examples=["ann"],
-        ),
-    ] = "",
 ) -> SessionQuery:
-    return SessionQuery(
-        agent=None if agent is None else AgentName(agent),
-        channel=channel,
-        state=state,
-        search=search,
-        limit=limit,
-        before=before,
-    )
+    name = None if agent is None else AgentName(agent)
+    return SessionQuery(agent=name, channel=channel, state=state)
 
 
-Selected = Annotated[SessionQuery, Depends(_query)]
+Selected = Annotated[SessionQuery, Depends(_selected)]
 
 
 def session_routes(control: Control) -> APIRouter:
@@ -99,10 +93,12 @@ def session_routes(control: Control) -> APIRouter:
     api = APIRouter(tags=["sessions"])
 
     @serve(api, Sessions.list, responses=LINK)
-    async def sessions(page: Page, query: Selected) -> list[ListedSession]:
+    async def sessions(
+        page: Page, before: Before, query: Selected, limit: Limit = 50, search: Search = ""
+    ) -> list[ListedSession]:
         """List sessions, the most recently active first; those of jobs with slug and next run."""
-        found = await control.sessions.list(replace(query, limit=query.limit + 1))
-        return page.of(await listed(control.jobs, found), query.limit)
+        wanted = replace(query, search=search, limit=limit + 1, before=before)
+        return page.of(await listed(control.jobs, await control.sessions.list(wanted)), limit)
 
     @serve(api, Sessions.history)
     async def history(key: KeyPath, limit: Limit = 200) -> list[StoredEntry]:
@@ -130,16 +126,23 @@ def session_routes(control: Control) -> APIRouter:
 
     _conversations(api, control)
 
-    @serve(api, Sessions.names, tags=["people"])
-    async def names(body: NamesBody) -> NamesAnswer:
-        """Get display names of sessions, by their keys, and of people (`channel/account/id`)."""
-        return NamesAnswer(await control.sessions.names(body.keys))
-
     # The last one: its path matches those of the others, too.
     @serve(api, Sessions.get)
     async def session(key: KeyPath) -> Session:
         """Get a session by its key or a unique part of it."""
         return await control.sessions.get(key)
+
+    return api
+
+
+def name_routes(control: Control) -> APIRouter:
+    """Return the route for display names."""
+    api = APIRouter(tags=["people"])
+
+    @serve(api, Sessions.names)
+    async def names(body: NamesBody) -> NamesAnswer:
+        """Get display names of sessions, by their keys, and of people (`channel/account/id`)."""
+        return NamesAnswer(await control.sessions.names(body.keys))
 
     return api
 

@@ -38,7 +38,7 @@ from goclaw_py.operations.logs import Logs, NoLogs
 from goclaw_py.operations.nodes.routes import node_routes
 from goclaw_py.operations.people.routes import people_routes
 from goclaw_py.operations.runs.routes import run_routes
-from goclaw_py.operations.sessions.routes import session_routes
+from goclaw_py.operations.sessions.routes import name_routes, session_routes
 from goclaw_py.operations.settings.routes import settings_routes
 from goclaw_py.operations.terminals import Terminals
 from goclaw_py.operations.usage.routes import usage_routes
@@ -112,8 +112,8 @@ def make_api(
     _include(app, log_routes(app.state.logs, app.state.closing), "/api")
     _include(app, settings_routes(control), "")
     _include(app, audit_routes(control), "/api")
-    _include(app, approval_routes(control), "")
-    _include(app, people_routes(control), "")
+    for of_noun in (approval_routes, people_routes, name_routes):
+        _include(app, of_noun(control), "")
     _include(app, sign_in_routes(control), "/api/web")
     _include(app, token_routes(control), "/api/tokens")
     _include(app, session_routes(control), "")
