@@ -62,7 +62,7 @@ class _Transport(BaseRequest):
         """Close the connection pool."""
         await self._pool.close()
 
-    async def do_request(  # noqa: PLR0913, PLR0917  the library's signature
+    async def do_request(  # noqa: PLR0917  the library's signature
         self,
         url: str,
         method: str,  # noqa: ARG002  the library fetches with GET only what it downloads itself

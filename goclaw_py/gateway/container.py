@@ -12,11 +12,9 @@ from pathlib import Path
 from goclaw_py.chat.access.access_control import AccessControl
 from goclaw_py.chat.access.access_requests import AccessRequests
 from goclaw_py.chat.access.incident_alerts import IncidentAlerts
+from goclaw_py.chat.access.name_cache import NameCache
 from goclaw_py.chat.channel import Channel
-from goclaw_py.chat.commands.command import CommandServices
-from goclaw_py.chat.commands.handlers import CommandHandlers
-from goclaw_py.chat.commands.heartbeat import HeartbeatCommands
-from goclaw_py.chat.commands.jobs import JobCommands
+from goclaw_py.chat.commands.handlers import CommandHandlers, CommandServices
 from goclaw_py.chat.inbound.approvals import ToolApprovals
 from goclaw_py.chat.inbound.attachments import AttachmentDownloader
 from goclaw_py.chat.inbound.chained_turns import ChainLimit
@@ -139,22 +137,32 @@ class Container:
         contexts, pacing = ContextUsage(deps.context_windows), RateLimiter(channels)
         self.policies = policies = SessionSettings(_rules(deps), contexts)
         received = AttachmentDownloader(channels, deps.workspaces)
-        self.budget_tracker = BudgetTracker(store, clock, deps.limits, self._over_budget)
+        self.supervisor = ChannelSupervisor(store, clock, deps.channels.values(), node)
+        self._build_questions(deps)
+        self.budget_tracker = BudgetTracker(
+            store, clock, deps.limits, self._over_budget, self.incidents.tell
+        )
         self.feed = RunEventBroker(clock)
         self.children = ChildRuns(
             store, clock, node, self.budget_tracker, self.feed, deps.run_timeout_s
         )
         replies = Replies(channels, deps.workspaces)
         by = JobDependencies(
-            self.children, self.feed, self.budget_tracker, channels, policies, replies, deps.meter
+            self.children,
+            self.feed,
+            self.budget_tracker,
+            channels,
+            policies,
+            replies,
+            self.incidents,
+            deps.meter,
         )
-        chains = ChainLimit(store, clock, deps.max_chained_turns)
-        self.job_module = JobModule(store, clock, node, deps.jobs, by, chains.check_scheduling)
+        self.job_module = JobModule(store, clock, node, deps.jobs, by)
         self.heartbeats = HeartbeatModule(store, clock, node, deps.heartbeats, by)
         service = self._job_service = self.job_module.service if deps.jobs.rules.enabled else None
         drafts = StreamingReplies(store, clock, channels, pacing, self._live)
         tools = ChatRunDeps(
-            chains,
+            ChainLimit(store, clock, deps.max_chained_turns, self.incidents.tell),
             self.children,
             contexts,
             drafts,
@@ -168,8 +176,6 @@ class Container:
         self._owners = (self.children, self.job_module.runs, self.heartbeats.runs, self.runner)
         self.dispatcher = Dispatcher(scheduler, RunHandlers(*self._owners))
         self.lane_permits = ClusterLanePermits(store, clock, self.dispatcher, node)
-        self.supervisor = ChannelSupervisor(store, clock, deps.channels.values(), node)
-        self._build_questions(deps)
         self._build_ends(deps, pacing)
         self._connect(self._equipment(deps, received))
 
@@ -187,11 +193,16 @@ class Container:
     def _build_ends(self, deps: GatewayDependencies, pacing: RateLimiter) -> None:
         """Build the parts through which messages come in and go out."""
         store, clock, node, channels = self._store, self._clock, self.node, self.channels
+        self.names = NameCache(self.job_module.name_of)
         ingress = IngressFilter(
-            store, clock, self.policies, self.access_control, self.requests, deps.meter
+            store,
+            clock,
+            self.policies,
+            self.access_control,
+            self.requests,
+            names=self.names,
+            meter=deps.meter,
         )
-        self.names = ingress.known_names
-        self.names.connect(self.job_module.name_of)
         self.forget_names = ingress.forget_names
         self.gateway = MessageIngestor(store, clock, self.policies, channels, ingress, node)
         self.outages = ProviderOutageBuffer(
@@ -199,11 +210,19 @@ class Container:
         )
         self.calls = NodeRpc(store, clock, node)
         self._build_stops(pacing)
-        self.commands = CommandHandlers(channels, self.requests, self._command_services())
-        self.outbox = OutboxSender(
-            store, clock, channels, pacing, node, goes_last=self.access_control.is_unapproved_chat
+        self.commands = CommandHandlers(
+            self._chat_store, clock, channels, node, self._command_services()
         )
-        self.outbox.connect(deps.meter, self.access_control.is_topic_gone)
+        self.outbox = OutboxSender(
+            store,
+            clock,
+            channels,
+            pacing,
+            node,
+            goes_last=self.access_control.is_unapproved_chat,
+            is_topic_gone=self.access_control.is_topic_gone,
+            meter=deps.meter,
+        )
 
     def _build_stops(self, pacing: RateLimiter) -> None:
         store, clock, node, runner = self._store, self._clock, self.node, self.runner
@@ -227,19 +246,15 @@ class Container:
         )
 
     def _command_services(self) -> CommandServices:
-        store, jobs = self._chat_store, self.audit.chat_jobs(self.job_module.service)
-        heartbeats = self.audit.chat_heartbeats(self.heartbeats.service)
         return CommandServices(
-            store,
-            self._clock,
-            self.node,
             self.stops,
             self.policies,
             self.access_control,
+            self.requests,
             self.budget_tracker,
-            JobCommands(jobs, store),
-            HeartbeatCommands(heartbeats, store.zone_of),
+            self.audit.chat_jobs(self.job_module.service),
             self.approvals,
+            self.audit.chat_heartbeats(self.heartbeats.service),
         )
 
     def _connect(self, equipment: AgentExecutorDeps) -> None:
@@ -250,13 +265,11 @@ class Container:
         self.estimated = agent_executor.estimated
         agent_executor.on_success = self.outages.answered
         self.runner.connect(dispatcher, agent_executor, self.outages, ask)
-        self.runner.chains.connect(self.incidents.tell)
-        self.budget_tracker.connect(self.incidents.tell)
+        self.job_module.service.check_scheduling = self.runner.chains.check_scheduling
         self.children.connect(dispatcher, agent_executor, self.gateway.bring, ask)
-        owners = self.incidents.owners_chats
-        self.job_module.connect(dispatcher, agent_executor, owners, release_later, ask)
+        self.job_module.connect(dispatcher, agent_executor, release_later, ask)
         self.job_module.occurrences.on_disabled = self._record_disabled
-        self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)
+        self.heartbeats.connect(dispatcher, agent_executor, release_later)
         self.gateway.connect(
             dispatcher, self.runner, self.commands, self.outages, self.stops, self.stop_answers
         )

@@ -124,6 +124,7 @@ class BudgetTracker:
     Args:
         limits: The budgets of each agent; other agents have none.
         stop: Called for a run that must end because a budget is used up.
+        alert: Alerts the owners, unless that was done; gets a key and the text.
     """
 
     def __init__(
@@ -132,12 +133,13 @@ class BudgetTracker:
         clock: Clock,
         limits: Mapping[AgentName, Limits],
         stop: Callable[[RunId, BudgetReached], None],
+        alert: Callable[[str, str], Awaitable[None]],
     ) -> None:
         self._store = store
         self._clock = clock
         self._limits = limits
         self._stop = stop
-        self._alert: Callable[[str, str], Awaitable[None]] = _alert_nobody
+        self._alert = alert
         self._warned: dict[AgentName, datetime] = {}
         """The days whose owners were alerted."""
         self._accounts: dict[RunId, _Account] = {}
@@ -148,10 +150,6 @@ class BudgetTracker:
         self._looks: list[_Look] = []
         self._asked_at: dict[_Day, float] = {}
         """When days with a ``max_age_s`` were queried, by the loop's clock."""
-
-    def connect(self, alert: Callable[[str, str], Awaitable[None]]) -> None:
-        """Set what alerts the owners, unless that was done: gets a key and the text."""
-        self._alert = alert
 
     def bind(self, run_id: RunId, parent: RunId) -> None:
         """Record the parent of a run, whose budget it also uses; ``close`` the run in any case."""
@@ -320,11 +318,6 @@ class BudgetTracker:
             if day in account.days:
                 used = used.plus(account.own)
         return used
-
-
-async def _alert_nobody(key: str, text: str) -> None:
-    """Do nothing; what is used before ``connect``."""
-    del key, text
 
 
 def _refuse(spent: list[Spent]) -> None:

@@ -14,18 +14,18 @@ _REMEMBERED: Final = 10_000
 
 
 class NameCache:
-    """Names of chats, people, topics and jobs, as they were seen last in this process."""
+    """Names of chats, people, topics and jobs, as they were seen last in this process.
 
-    def __init__(self) -> None:
+    Args:
+        find_job: Names a job of which this process has the record.
+    """
+
+    def __init__(self, find_job: Callable[[JobId], str | None] = lambda _: None) -> None:
+        self._find_job = find_job
         self._targets: LruCache[Target, str] = LruCache(_REMEMBERED)
         self._jobs: LruCache[JobId, str] = LruCache(_REMEMBERED)
         self._chats: LruCache[str, str | None] = LruCache(_REMEMBERED)
         """The answers about sessions of chats; jobs may be renamed while they run."""
-        self._find_job: Callable[[JobId], str | None] = lambda _: None
-
-    def connect(self, find_job: Callable[[JobId], str | None]) -> None:
-        """Set the function that names a job of which this process has the record."""
-        self._find_job = find_job
 
     def add(self, known: KnownNames) -> None:
         """Remember names; an empty one is removed."""

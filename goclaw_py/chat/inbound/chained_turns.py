@@ -54,13 +54,10 @@ class ChainLimit:
         most: The maximum number of such turns and runs; 0: no limit.
     """
 
-    def __init__(self, store: InboxStore, clock: Clock, most: int) -> None:
+    def __init__(self, store: InboxStore, clock: Clock, most: int, alert: Alert) -> None:
         self._store = store
         self._clock = clock
         self._most = most
-
-    def connect(self, alert: Alert) -> None:
-        """Set the dependencies. Call it once, before anything runs."""
         self._alert = alert
 
     async def check(self, turn: Turn) -> int:

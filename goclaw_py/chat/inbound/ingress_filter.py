@@ -99,6 +99,8 @@ class IngressFilter:
         policies: SessionSettings,
         access_control: AccessControl,
         requests: AccessRequests,
+        *,
+        names: NameCache,
         meter: MetricsRecorder = NO_METER,
     ) -> None:
         self._store = store
@@ -119,7 +121,7 @@ class IngressFilter:
         """Stored names, and when they were stored."""
         self._topics: LruCache[Target, None] = LruCache(_REMEMBERED)
         """Topics whose name is stored."""
-        self.known_names = NameCache()
+        self._known_names = names
 
     def sort(self, batch: Sequence[Inbound]) -> ClassifiedMessages:
         """Classify each message, without storing anything."""
@@ -236,13 +238,13 @@ class IngressFilter:
                 self._topics[event.target] = None
                 known[event.target] = event.name
         if known:
-            self.known_names.add(KnownNames(known))
+            self._known_names.add(KnownNames(known))
 
     def forget_names(self) -> None:
         """Forget which names are stored: some were deleted, perhaps by another node."""
         self._names.clear()
         self._topics.clear()
-        self.known_names.clear()
+        self._known_names.clear()
 
     def _sort(self, message: InboundMessage, result: ClassifiedMessages) -> None:
         rules = self._policies.rules(message.target)

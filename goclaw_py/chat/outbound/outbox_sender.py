@@ -67,6 +67,7 @@ class OutboxSender:
 
     Args:
         goes_last: Returns whether messages of a chat give way to those of other chats.
+        is_topic_gone: Returns whether a topic is known to be closed; any other is tried first.
     """
 
     def __init__(
@@ -78,11 +79,13 @@ class OutboxSender:
         node: Callable[[], NodeId],
         *,
         goes_last: Callable[[Target], bool] = lambda _: False,
+        is_topic_gone: Callable[[Target], bool] = lambda _: False,
+        meter: MetricsRecorder = NO_METER,
     ) -> None:
         self._node = node
         self._goes_last = goes_last
-        self._meter: MetricsRecorder = NO_METER
-        self._is_topic_gone: Callable[[Target], bool] = lambda _: False
+        self._meter = meter
+        self._is_topic_gone = is_topic_gone
         self.wake = WakeEvent()
         self._pacing = pacing
         self._store = store
@@ -96,14 +99,6 @@ class OutboxSender:
         """By row: messages that complete a lost draft which was found; their edits are repeated."""
         self._copies = Copies(store)
         self._closed = False
-
-    def connect(self, meter: MetricsRecorder, is_topic_gone: Callable[[Target], bool]) -> None:
-        """Set the metrics recorder, and what knows closed topics. Call it once, at the start.
-
-        A topic that is not known to be closed is tried first.
-        """
-        self._meter = meter
-        self._is_topic_gone = is_topic_gone
 
     async def run(self) -> None:
         """Start a sender for each chat with a due message. Runs until cancelled."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from goclaw_py.chat.access.incident_alerts import IncidentAlerts
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import AgentName, NodeId, SessionKey
@@ -107,14 +106,13 @@ class HeartbeatModule:
         self,
         dispatcher: Dispatcher,
         agent_executor: AgentExecutor,
-        incidents: IncidentAlerts,
         release_later: Callable[[SessionKey], None],
     ) -> None:
         """Set the dependencies. Call it once, before anything runs."""
         by = self._by
         self._dispatcher = dispatcher
         self._alerts = Alerts(
-            self._store, self._clock, by.channels, self._routes, by.replies, incidents
+            self._store, self._clock, by.channels, self._routes, by.replies, by.incidents
         )
         self.runs.connect(dispatcher, agent_executor, self.heartbeat_runs, release_later)
         self.heartbeat_runs.connect(self.runs, self._alerts, self._note, by.meter)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from goclaw_py.chat.access.incident_alerts import IncidentAlerts
 from goclaw_py.chat.channel import Channel
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import CRON_LANE, AgentName, JobId, NodeId, SessionKey
-from goclaw_py.core.messages import Target
 from goclaw_py.core.metrics import NO_METER, MetricsRecorder
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.jobs.models import Requester, RunNow, StartedNow
@@ -69,6 +69,7 @@ class JobDependencies(AgentRunDeps):
     channels: Mapping[Place, Channel]
     policies: SessionSettings
     replies: Replies
+    incidents: IncidentAlerts
     meter: MetricsRecorder = NO_METER
 
 
@@ -100,7 +101,10 @@ class JobModule:
         base = setup.rules.base
         self.occurrences = JobExecutions(store, clock, node, base, self.wake.call, by.meter)
         places = JobTargets(store, by.policies)
-        self._notifications = JobNotifications(store, clock, by.channels, places, by.replies)
+        owners = by.incidents.owners_chats
+        self._notifications = JobNotifications(
+            store, clock, by.channels, places, by.replies, owners
+        )
         work = WorkItems(setup.sources)
         of_runs = by.children, by.feed, by.budget_tracker
         deps = JobRunDeps(*of_runs, self.service, work, setup.program, setup.limits)
@@ -110,16 +114,13 @@ class JobModule:
         self,
         dispatcher: Dispatcher,
         agent_executor: AgentExecutor,
-        owners: Callable[[], Awaitable[Sequence[Target]]],
         release_later: Callable[[SessionKey], None],
         ask: Ask,
     ) -> None:
         """Set the dependencies. Call it once, before anything runs.
 
-        ``owners`` finds the chats of the bot's owners; ``release_later`` takes sessions that this
-        node need not own any longer.
+        ``release_later`` takes sessions that this node need not own any longer.
         """
-        self._notifications.connect(owners)
         self.runs.connect(dispatcher, agent_executor, self.occurrences, release_later)
         self.runs.connect_jobs(self.occurrences, self._notifications, ask)
         self.occurrences.connect(self.runs)

@@ -68,7 +68,11 @@ log = logging.getLogger(__name__)
 
 
 class JobNotifications:
-    """Builds the messages of jobs in the form that their channels accept."""
+    """Builds the messages of jobs in the form that their channels accept.
+
+    Args:
+        owners: Finds the chats of the bot's owners.
+    """
 
     def __init__(
         self,
@@ -77,16 +81,14 @@ class JobNotifications:
         channels: Mapping[Place, Channel],
         places: JobTargets,
         replies: Replies,
+        owners: Callable[[], Awaitable[Sequence[Target]]],
     ) -> None:
+        self._owners = owners
         self._replies = replies
         self._store = store
         self._clock = clock
         self._channels = channels
         self._places = places
-
-    def connect(self, owners: Callable[[], Awaitable[Sequence[Target]]]) -> None:
-        """Set the function that finds the chats of the bot's owners; call it once, at the start."""
-        self._owners = owners
 
     def system(self, held: JobExecution) -> str:
         """Return the system text of a scheduled run, beside the prompt of its job."""

@@ -218,7 +218,9 @@ def budget_tracker(
         if stopped is not None:
             stopped.append(run_id)
 
-    return BudgetTracker(cast("RunStore", books), LoopClock(), {MAIN_AGENT: limits}, stop)
+    async def alert(_key: str, _text: str) -> None: ...
+
+    return BudgetTracker(cast("RunStore", books), LoopClock(), {MAIN_AGENT: limits}, stop, alert)
 
 
 async def test_nothing_is_asked_where_no_day_has_a_budget() -> None:
