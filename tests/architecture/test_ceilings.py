@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from tests.architecture.sources import Module, modules
 
 MAX_LINES = 500
-MAX_FUNCTION_LINES = 50
+MAX_FUNCTION_LINES = 80
 MAX_ARGUMENTS = 6
+MAX_OF_CONSTRUCTOR = 14
+"""A part takes what it needs by keyword: a record made for its constructor alone is one name more."""
 MAX_MODULES = 25
 FOREIGN_SIGNATURES = {("channels.telegram.via_ptb", "do_request")}
 """Methods that override one of a library, which made their arguments."""
@@ -42,14 +44,21 @@ def test_no_module_is_longer_than_500_lines() -> None:
     assert {m.name: m.lines for m in modules() if m.lines > MAX_LINES} == {}
 
 
-def test_no_function_is_longer_than_50_lines() -> None:
+def test_no_function_is_longer_than_80_lines() -> None:
     lengths = {(m.name, f.name): body_lines(f) for m in modules() for f in functions(m)}
     assert {where: n for where, n in lengths.items() if n > MAX_FUNCTION_LINES} == {}
 
 
-def test_no_function_has_more_than_6_arguments() -> None:
+def most_arguments(function: Function) -> int:
+    return MAX_OF_CONSTRUCTOR if function.name == "__init__" else MAX_ARGUMENTS
+
+
+def test_only_constructors_have_more_than_6_arguments() -> None:
     many = {
-        (m.name, f.name) for m in modules() for f in functions(m) if arguments(f) > MAX_ARGUMENTS
+        (m.name, f.name)
+        for m in modules()
+        for f in functions(m)
+        if arguments(f) > most_arguments(f)
     }
     assert many - FOREIGN_SIGNATURES == set()
 
