@@ -96,12 +96,12 @@ class Service:
             on_recovery=self._on_recovery,
             on_lost=self._on_lost,
             state=self._state,
+            before_release=lambda: self._container.release_former(),  # noqa: PLW0108 - built later
         )
         metrics = Metrics({name for name, _ in parts.channels}, settings.agents)
         scheduler, deps = gateway_config(settings, parts, store, clock)
         deps = replace(deps, spans=spans, meter=metrics, live=self._cluster.live)
         self._container = container = Container(store, clock, scheduler, deps, self._node)
-        self._cluster.connect(container.stops.local.database.release_former)
         self._applier = SettingsApplier(settings, deps, container)
         self._live_settings = live = LiveSettings(settings, store, self._applier)
         # Edits are the same on all nodes, as soon as these have read them.

@@ -49,6 +49,7 @@ class Membership:
         on_lost: Called with this node when it has expired or stopped its runs, before a new node is
             joined, so that the new one's claims are not confused with the old ones.
         state: Returns the state to store with each renewal.
+        before_release: Called before the claims of the node that this process was are released.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Membership:
         on_recovery: Callable[[RecoveryReport], None],
         on_lost: Callable[[NodeId], None],
         state: Callable[[], NodeState] = NodeState,
+        before_release: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._shared = clock if isinstance(clock, SharedClock) else None
         self._state = state
@@ -78,16 +80,12 @@ class Membership:
         self._release = release
         self._on_recovery = on_recovery
         self._on_lost = on_lost
-        self._before_release: Callable[[], Awaitable[None]] | None = None
+        self._before_release = before_release
         self.node: Node = self._new_node()
         self._renewing = asyncio.Lock()
         self._changed = WakeEvent()
         self._bury_from = self.node.lease_until
         """Until then, an expired node may still be about to renew its lease."""
-
-    def connect(self, before_release: Callable[[], Awaitable[None]]) -> None:
-        """Set what is called before the claims of the node that this process was are released."""
-        self._before_release = before_release
 
     async def join(self) -> None:
         """Join as a new node, and recover nodes of this machine whose process has ended."""

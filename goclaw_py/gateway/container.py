@@ -14,15 +14,21 @@ from goclaw_py.chat.access.access_requests import AccessRequests
 from goclaw_py.chat.access.incident_alerts import IncidentAlerts
 from goclaw_py.chat.access.name_cache import NameCache
 from goclaw_py.chat.channel import Channel
-from goclaw_py.chat.commands.handlers import CommandHandlers, CommandServices
+from goclaw_py.chat.commands.command import CommandServices
+from goclaw_py.chat.commands.handlers import CommandHandlers
+from goclaw_py.chat.commands.heartbeat import HeartbeatCommands
+from goclaw_py.chat.commands.jobs import JobCommands
 from goclaw_py.chat.inbound.approvals import ToolApprovals
 from goclaw_py.chat.inbound.attachments import AttachmentDownloader
 from goclaw_py.chat.inbound.chained_turns import ChainLimit
 from goclaw_py.chat.inbound.channel_supervisor import ChannelSupervisor
-from goclaw_py.chat.inbound.chat_run import ChatRunDeps, ChatRunExecutor
+from goclaw_py.chat.inbound.chat_run import ChatRunExecutor
+from goclaw_py.chat.inbound.drop_notices import DropNotices
 from goclaw_py.chat.inbound.ingestion import MessageIngestor
 from goclaw_py.chat.inbound.ingress_filter import IngressFilter
+from goclaw_py.chat.inbound.mailbox import Mailboxes
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
+from goclaw_py.chat.inbound.turns import Turns
 from goclaw_py.chat.outbound.outbox_sender import OutboxSender
 from goclaw_py.chat.outbound.rate_limiter import RateLimiter
 from goclaw_py.chat.stop.answer import StopAnswers
@@ -45,6 +51,7 @@ from goclaw_py.core.text import count
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.unattended_runs import UnattendedRuns
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.records import NodeState, RecoveryReport, Store
 from goclaw_py.records import Place as Account
 from goclaw_py.runs import history_only
@@ -63,7 +70,7 @@ from goclaw_py.runs.subagents import ChildRuns
 from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
 from goclaw_py.runs.toolbox import ToolboxFactory
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
-from goclaw_py.schedule.heartbeat.module import HeartbeatModule, HeartbeatSetup
+from goclaw_py.schedule.heartbeat.module import HeartbeatModule, HeartbeatSetup, service_of
 from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.schedule.jobs.module import JobDependencies, JobModule, JobSetup
 from goclaw_py.scheduler.dispatcher import Dispatcher
@@ -114,7 +121,14 @@ class GatewayDependencies:
 
 
 class Container:
-    """Connects all parts; its owner starts their background tasks."""
+    """Builds all parts, each with what it needs; its owner starts their background tasks.
+
+    Three parts need one that is built after them: they get a function that looks it up when it is
+    called, which is never before the gateway runs.
+    """
+
+    gateway: MessageIngestor
+    heartbeats: HeartbeatModule
 
     def __init__(
         self,
@@ -133,64 +147,141 @@ class Container:
         self.audit = StoredAuditLog(store, clock, node, deps.hide)
         self._chat_store = self.audit.chat_store(store)
         channels = self.channels = {**deps.channels, history_only.PLACE: HistoryOnly()}
-        self.access_control = AccessControl(store, clock)
-        contexts, pacing = ContextUsage(deps.context_windows), RateLimiter(channels)
-        self.policies = policies = SessionSettings(_rules(deps), contexts)
-        received = AttachmentDownloader(channels, deps.workspaces)
-        self.supervisor = ChannelSupervisor(store, clock, deps.channels.values(), node)
-        self._build_questions(deps)
+        self._build_access(deps)
+        handlers = RunHandlers()
+        dispatcher = self.dispatcher = Dispatcher(scheduler, handlers)
+        self.lane_permits = ClusterLanePermits(store, clock, dispatcher, node)
+        self.feed = RunEventBroker(clock)
         self.budget_tracker = BudgetTracker(
             store, clock, deps.limits, self._over_budget, self.incidents.tell
         )
-        self.feed = RunEventBroker(clock)
+        self.turns = Turns()
+        self.mailboxes = Mailboxes(self.turns)
+        self.notices = DropNotices(store, clock, node, self.turns)
+        self.outages = ProviderOutageBuffer(
+            store,
+            clock,
+            node,
+            deps.outage_hold_s,
+            lambda turn: self.gateway.submit(turn),  # noqa: PLW0108 - it is built later
+            self.notices,
+        )
+        self._pacing = RateLimiter(channels)
+        self._received = AttachmentDownloader(channels, deps.workspaces)
+        heartbeat_service = service_of(
+            store,
+            clock,
+            deps.heartbeats,
+            self.policies.places,
+            channels,
+            run_now=lambda agent: self.heartbeats.run_now(agent),  # noqa: PLW0108 - built later
+        )
+        agent_executor = AgentExecutor(
+            self._equipment(deps, heartbeat_service),
+            store,
+            clock,
+            may_speak=dispatcher.is_running,
+            on_success=self.outages.answered,
+        )
+        self.estimated = agent_executor.estimated
+        self._build_owners(deps, agent_executor, heartbeat_service)
+        handlers.register(*self._owners)
+        self._build_stops()
+        self._build_ends(deps)
+        engines = (self.job_module.occurrences, self.heartbeats.heartbeat_runs)
+        self.unattended = UnattendedRuns(
+            store, clock, dispatcher, engines, self._live, self.close_cut_runs
+        )
+
+    def _build_owners(
+        self,
+        deps: GatewayDependencies,
+        agent_executor: AgentExecutor,
+        heartbeat_service: HeartbeatService,
+    ) -> None:
+        """Build what runs: subagents, jobs, heartbeats, and the turns of chats."""
+        store, clock, node, channels = self._store, self._clock, self.node, self.channels
+        dispatcher, ask = self.dispatcher, self.approvals.questions
         self.children = ChildRuns(
-            store, clock, node, self.budget_tracker, self.feed, deps.run_timeout_s
+            store,
+            clock,
+            node,
+            dispatcher=dispatcher,
+            agent_executor=agent_executor,
+            budget_tracker=self.budget_tracker,
+            feed=self.feed,
+            deliver=lambda rows: self.gateway.bring(rows),  # noqa: PLW0108 - it is built later
+            ask=ask,
+            run_timeout_s=deps.run_timeout_s,
         )
         replies = Replies(channels, deps.workspaces)
         by = JobDependencies(
-            self.children,
-            self.feed,
-            self.budget_tracker,
-            channels,
-            policies,
-            replies,
-            self.incidents,
-            deps.meter,
+            dispatcher=dispatcher,
+            agent_executor=agent_executor,
+            children=self.children,
+            feed=self.feed,
+            budget_tracker=self.budget_tracker,
+            release_later=self.mailboxes.release_later,
+            channels=channels,
+            policies=self.policies,
+            replies=replies,
+            incidents=self.incidents,
+            meter=deps.meter,
         )
-        self.job_module = JobModule(store, clock, node, deps.jobs, by)
-        self.heartbeats = HeartbeatModule(store, clock, node, deps.heartbeats, by)
-        service = self._job_service = self.job_module.service if deps.jobs.rules.enabled else None
-        drafts = StreamingReplies(store, clock, channels, pacing, self._live)
-        tools = ChatRunDeps(
-            ChainLimit(store, clock, deps.max_chained_turns, self.incidents.tell),
-            self.children,
-            contexts,
-            drafts,
-            self.feed,
-            self.budget_tracker,
-            received,
-            replies,
-            service,
+        chains = ChainLimit(store, clock, deps.max_chained_turns, self.incidents.tell)
+        self.job_module = JobModule(
+            store,
+            clock,
+            node,
+            deps.jobs,
+            by,
+            ask=ask,
+            check_scheduling=chains.check_scheduling,
+            on_disabled=self._record_disabled,
         )
-        self.runner = ChatRunExecutor(store, channels, clock, node, tools)
+        self.heartbeats = HeartbeatModule(
+            store, clock, node, deps.heartbeats, by, heartbeat_service
+        )
+        self.runner = ChatRunExecutor(
+            store,
+            clock,
+            node,
+            dispatcher=dispatcher,
+            agent_executor=agent_executor,
+            mailboxes=self.mailboxes,
+            notices=self.notices,
+            outages=self.outages,
+            chains=chains,
+            children=self.children,
+            contexts=self.policies.contexts,
+            budget_tracker=self.budget_tracker,
+            feed=self.feed,
+            drafts=StreamingReplies(
+                store, clock, channels, self._pacing, self._live, dispatcher.had_effect
+            ),
+            replies=replies,
+            received=self._received,
+            ask=ask,
+            jobs=self.job_module.service if deps.jobs.rules.enabled else None,
+        )
         self._owners = (self.children, self.job_module.runs, self.heartbeats.runs, self.runner)
-        self.dispatcher = Dispatcher(scheduler, RunHandlers(*self._owners))
-        self.lane_permits = ClusterLanePermits(store, clock, self.dispatcher, node)
-        self._build_ends(deps, pacing)
-        self._connect(self._equipment(deps, received))
 
-    def _build_questions(self, deps: GatewayDependencies) -> None:
-        """Build the parts that ask owners."""
-        clock, policies, access_control = self._clock, self.policies, self.access_control
+    def _build_access(self, deps: GatewayDependencies) -> None:
+        """Build who may talk to the agents, and the parts that ask owners."""
+        store, clock, channels = self._store, self._clock, self.channels
+        access_control = self.access_control = AccessControl(store, clock)
+        contexts = ContextUsage(deps.context_windows)
+        policies = self.policies = SessionSettings(_rules(deps), contexts)
+        self.supervisor = ChannelSupervisor(store, clock, deps.channels.values(), self.node)
         views = self.supervisor.views
-        self.incidents = IncidentAlerts(self._store, clock, policies, access_control, views)
-        owners, channels = self.incidents.owners_chats, self.channels
+        self.incidents = IncidentAlerts(store, clock, policies, access_control, views)
+        owners = self.incidents.owners_chats
         # What people answer is recorded.
         store = self._chat_store
         self.requests = AccessRequests(store, clock, policies, access_control, channels, owners)
         self.approvals = ToolApprovals(store, clock, policies, access_control, owners, deps.hide)
 
-    def _build_ends(self, deps: GatewayDependencies, pacing: RateLimiter) -> None:
+    def _build_ends(self, deps: GatewayDependencies) -> None:
         """Build the parts through which messages come in and go out."""
         store, clock, node, channels = self._store, self._clock, self.node, self.channels
         self.names = NameCache(self.job_module.name_of)
@@ -204,78 +295,68 @@ class Container:
             meter=deps.meter,
         )
         self.forget_names = ingress.forget_names
-        self.gateway = MessageIngestor(store, clock, self.policies, channels, ingress, node)
-        self.outages = ProviderOutageBuffer(
-            store, clock, node, deps.outage_hold_s, self.gateway.submit, self.runner.notices
-        )
-        self.calls = NodeRpc(store, clock, node)
-        self._build_stops(pacing)
-        self.commands = CommandHandlers(
-            self._chat_store, clock, channels, node, self._command_services()
+        self.commands = CommandHandlers(channels, self.requests, self._command_services())
+        self.gateway = MessageIngestor(
+            store,
+            clock,
+            self.policies,
+            channels,
+            ingress,
+            node,
+            dispatcher=self.dispatcher,
+            runner=self.runner,
+            commands=self.commands,
+            outages=self.outages,
+            stops=self.stops,
+            stop_answers=self.stop_answers,
         )
         self.outbox = OutboxSender(
             store,
             clock,
             channels,
-            pacing,
+            self._pacing,
             node,
             goes_last=self.access_control.is_unapproved_chat,
             is_topic_gone=self.access_control.is_topic_gone,
             meter=deps.meter,
         )
 
-    def _build_stops(self, pacing: RateLimiter) -> None:
+    def _build_stops(self) -> None:
         store, clock, node, runner = self._store, self._clock, self.node, self.runner
         rights = StopRights(self.policies, self.access_control, self.channels)
         recorded = self._chat_store  # a new session is an entry of the audit log
         database = DatabaseStops(
-            recorded, clock, node, runner.mailboxes, self.job_module.runs, runner.turns.dropped
+            recorded, clock, node, self.mailboxes, self.job_module.runs, self.turns.dropped
         )
         local = LocalStops(
             self.dispatcher,
-            runner.turns.of_runs,
+            self.turns.of_runs,
             self.outages,
             self.children,
             database,
             self.policies.contexts,
         )
+        self.calls = NodeRpc(store, clock, node)
         remote = RemoteStops(store, clock, self.calls, node, local)
         self.stops = StopExecutor(store, local, remote, rights)
         self.stop_answers = StopAnswers(
-            store, self.channels, pacing, self.stops, self.audit, runner.shows_stop
+            store, self.channels, self._pacing, self.stops, self.audit, runner.shows_stop
         )
 
     def _command_services(self) -> CommandServices:
+        store, jobs = self._chat_store, self.audit.chat_jobs(self.job_module.service)
+        heartbeats = self.audit.chat_heartbeats(self.heartbeats.service)
         return CommandServices(
+            store,
+            self._clock,
+            self.node,
             self.stops,
             self.policies,
             self.access_control,
-            self.requests,
             self.budget_tracker,
-            self.audit.chat_jobs(self.job_module.service),
+            JobCommands(jobs, store),
+            HeartbeatCommands(heartbeats, store.zone_of),
             self.approvals,
-            self.audit.chat_heartbeats(self.heartbeats.service),
-        )
-
-    def _connect(self, equipment: AgentExecutorDeps) -> None:
-        """Connect parts that depend on each other."""
-        dispatcher, release_later = self.dispatcher, self.gateway.release_later
-        agent_executor = AgentExecutor(equipment, self._store, self._clock, dispatcher.is_running)
-        ask = self.approvals.questions
-        self.estimated = agent_executor.estimated
-        agent_executor.on_success = self.outages.answered
-        self.runner.connect(dispatcher, agent_executor, self.outages, ask)
-        self.job_module.service.check_scheduling = self.runner.chains.check_scheduling
-        self.children.connect(dispatcher, agent_executor, self.gateway.bring, ask)
-        self.job_module.connect(dispatcher, agent_executor, release_later, ask)
-        self.job_module.occurrences.on_disabled = self._record_disabled
-        self.heartbeats.connect(dispatcher, agent_executor, release_later)
-        self.gateway.connect(
-            dispatcher, self.runner, self.commands, self.outages, self.stops, self.stop_answers
-        )
-        engines = (self.job_module.occurrences, self.heartbeats.heartbeat_runs)
-        self.unattended = UnattendedRuns(
-            self._store, self._clock, dispatcher, engines, self._live, self.close_cut_runs
         )
 
     def _is_owner(self, person: str) -> bool:
@@ -285,7 +366,7 @@ class Container:
         return self.access_control.is_owner(target, target.chat, rules)
 
     def _equipment(
-        self, deps: GatewayDependencies, received: AttachmentDownloader
+        self, deps: GatewayDependencies, heartbeats: HeartbeatService
     ) -> AgentExecutorDeps:
         pinning = asyncio.Lock()
         return AgentExecutorDeps(
@@ -302,10 +383,10 @@ class Container:
                 self.dispatcher.is_running,
             ),
             partial(SessionFacts, self._store, pinning),
-            received.workspace,
+            self._received.workspace,
             self._live,
             deps.spans,
-            self.heartbeats.service,
+            heartbeats,
             deps.meter,
             deps.hide,
             self._is_owner,
@@ -404,6 +485,10 @@ class Container:
         self.gateway.forget_everything(node)
         self.job_module.forget()
         self.heartbeats.forget()
+
+    async def release_former(self) -> None:
+        """Store stops of the node that this process was, before its claims are released."""
+        await self.stops.local.database.release_former()
 
     def look_for_due(self) -> None:
         """Check again what is due when."""

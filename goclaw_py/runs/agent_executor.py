@@ -160,6 +160,8 @@ class AgentExecutor:
 
     Args:
         may_speak: Returns whether a run is running and not stopped.
+        on_success: Called after a run with the agent's own model, unless it answers messages, with
+            the time of the loop at which the agent was called.
     """
 
     def __init__(
@@ -168,6 +170,7 @@ class AgentExecutor:
         store: ExecutorStore,
         clock: Clock,
         may_speak: Callable[[RunId], bool],
+        on_success: Callable[[AgentName, SessionKey, float], None],
     ) -> None:
         self._use = equipment
         self._store = store
@@ -175,11 +178,7 @@ class AgentExecutor:
         self._may_speak = may_speak
         self.estimated: dict[AgentName, str] = {}
         """Agents whose last run was not told its usage by its provider, with the model."""
-        self.on_success: Callable[[AgentName, SessionKey, float], None] = _ignore_success
-        """Called after a run with the agent's own model, unless it answers messages.
-
-        The time is that of the loop at which the agent was called.
-        """
+        self._on_success = on_success
 
     async def work(
         self,
@@ -277,7 +276,7 @@ class AgentExecutor:
         progress.result = result
         use.budget_tracker.note(run.id, result.usage, done=True)
         if run.trigger is not Trigger.CHAT and job.loop is None and not job.model:
-            self.on_success(run.agent, run.session, asked_at)
+            self._on_success(run.agent, run.session, asked_at)
         return result
 
     def _context(self, job: AgentTask, progress: RunRecorder, workspace: Path) -> ToolContext:
@@ -393,11 +392,6 @@ class AgentExecutor:
             self._use.budget_tracker.note(run.id, event.usage, done=event.done)
         elif not isinstance(event, RunNoted | TakenStep):
             hear(event)
-
-
-def _ignore_success(agent: AgentName, session: SessionKey, asked_at: float) -> None:
-    """Do nothing; the default of ``AgentExecutor.on_success``."""
-    del agent, session, asked_at
 
 
 def _check_types(text: object, usage: object) -> None:

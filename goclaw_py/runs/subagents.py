@@ -61,7 +61,7 @@ _LANES: Mapping[Trigger, LaneName] = {
 _UNTOLD = (Outcome.CANCELLED, Outcome.REJECTED, Outcome.INTERRUPTED)
 """Ends of a background subagent that are not announced; after the last one it continues."""
 
-Bring = Callable[[Sequence[NewInbox]], Awaitable[Sequence[RunId]]]
+Deliver = Callable[[Sequence[NewInbox]], Awaitable[Sequence[RunId]]]
 """Stores messages that no person sent in the inbox; returns the runs that will answer them."""
 
 
@@ -125,6 +125,8 @@ class ChildRuns:
     """The run handler for child runs.
 
     Args:
+        deliver: Stores results of background subagents as messages of their chats.
+        ask: Asks people about tool calls.
         run_timeout_s: The time limit of a child in seconds.
     """
 
@@ -133,8 +135,13 @@ class ChildRuns:
         store: Store,
         clock: Clock,
         node: Callable[[], NodeId],
+        *,
+        dispatcher: Dispatcher,
+        agent_executor: AgentExecutor,
         budget_tracker: BudgetTracker,
         feed: RunEventBroker,
+        deliver: Deliver,
+        ask: Ask,
         run_timeout_s: float | None,
     ) -> None:
         self._store = store
@@ -143,16 +150,11 @@ class ChildRuns:
         self._budget_tracker = budget_tracker
         self._feed = feed
         self._run_timeout_s = run_timeout_s
-        self._children: dict[RunId, Child] = {}
-
-    def connect(
-        self, dispatcher: Dispatcher, agent_executor: AgentExecutor, bring: Bring, ask: Ask
-    ) -> None:
-        """Set the dependencies. Call it once, before anything runs."""
         self._dispatcher = dispatcher
         self._agent_executor = agent_executor
-        self._bring = bring
+        self._deliver = deliver
         self._ask = ask
+        self._children: dict[RunId, Child] = {}
 
     def of(self, asker: ParentRun) -> RunChildren:
         """Return the interface through which a run starts children."""
@@ -246,7 +248,7 @@ class ChildRuns:
             asker = ParentRun(run.parent or run.id, run.agent, run.payer, target, sender, asks)
             if one.crashes >= MAX_ATTEMPTS:
                 text = texts.subagent_lost(one.task.label, one.calls)
-                await self._bring([self._message(run.session, asker, target, text)])
+                await self._deliver([self._message(run.session, asker, target, text)])
             elif not self._dispatcher.has_session(run.session):
                 await self._resume(one, asker)
 
@@ -403,7 +405,7 @@ class ChildRuns:
 
         async def bring() -> None:
             # Silenced before, or while its message was committed.
-            runs = () if child.is_silenced else await self._bring([row])
+            runs = () if child.is_silenced else await self._deliver([row])
             for run_id in runs if child.is_silenced else ():
                 self._dispatcher.stop_one(run_id)
 

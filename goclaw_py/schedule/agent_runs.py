@@ -39,11 +39,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AgentRunDeps:
-    """The dependencies of all such runs."""
+    """The dependencies of all such runs.
 
+    Args:
+        release_later: Takes sessions that this node need not own any longer.
+    """
+
+    dispatcher: Dispatcher
+    agent_executor: AgentExecutor
     children: ChildRuns
     feed: RunEventBroker
     budget_tracker: BudgetTracker
+    release_later: Callable[[SessionKey], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -57,26 +64,25 @@ class ScheduledRun(Generic[ExecutionT]):
 
 
 class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
-    """The agent runs of executions in this process."""
+    """The agent runs of executions in this process.
 
-    def __init__(self, store: Store, clock: Clock, deps: AgentRunDeps) -> None:
+    Args:
+        engine: The executions, for which this is the one that performs them.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        deps: AgentRunDeps,
+        engine: ExecutionEngine[Any, ExecutionT, Any, Any],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._deps = deps
+        self._engine = engine
+        self._dispatcher, self._agent_executor = deps.dispatcher, deps.agent_executor
         self._runs: dict[RunId, ScheduledRun[ExecutionT]] = {}
-
-    def connect(
-        self,
-        dispatcher: Dispatcher,
-        agent_executor: AgentExecutor,
-        executions: ExecutionEngine[Any, ExecutionT, Any, Any],
-        release_later: Callable[[SessionKey], None],
-    ) -> None:
-        """Set the dependencies. Call it once, before anything is due."""
-        self._dispatcher = dispatcher
-        self._agent_executor = agent_executor
-        self._engine = executions
-        self._release_later = release_later
 
     # ------------------------------------------------------------------ what a feature supplies
 
@@ -176,7 +182,7 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
             self._deps.budget_tracker.close(ended.run_id)
             del self._runs[ended.run_id]
             if mine.beginning is not None:
-                self._release_later(mine.run.session)
+                self._deps.release_later(mine.run.session)
 
     async def _store_end(
         self, mine: ScheduledRun[ExecutionT], ended: Ending, error: BaseException | None

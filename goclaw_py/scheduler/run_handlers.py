@@ -20,11 +20,14 @@ class RunOwner(RunHandler, Protocol):
 class RunHandlers:
     """Forwards each call of the dispatcher to the owner of the run.
 
-    Args:
-        owners: Asked in this order; the last one gets the runs that none owns.
+    The owners need the dispatcher, so they are registered once they exist.
     """
 
-    def __init__(self, *owners: RunOwner) -> None:
+    def __init__(self) -> None:
+        self._owners: tuple[RunOwner, ...] = ()
+
+    def register(self, *owners: RunOwner) -> None:
+        """Set the owners. They are asked in this order; the last one gets what none owns."""
         self._owners = owners
 
     async def work(self, run_id: RunId) -> None:

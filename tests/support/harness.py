@@ -212,6 +212,7 @@ class GatewayProcess:
             "test",
             on_recovery=self._on_recovery,
             on_lost=self._on_lost,
+            before_release=lambda: self.container.release_former(),  # noqa: PLW0108 - built later
         )
         workspaces = dict.fromkeys((MAIN_AGENT, *self.others), self.workspace)
         deps = GatewayDependencies(
@@ -241,7 +242,6 @@ class GatewayProcess:
             lanes, cancel_grace_s=self.ways.cancel_grace_s, shared=self.ways.shared
         )
         self.container = container = Container(store, clock, scheduler, deps, self.node)
-        self.cluster.connect(container.stops.local.database.release_former)
         self.access_control, self.runner = container.access_control, container.runner
         self.dispatcher, self.commands = container.dispatcher, container.commands
         self.gateway, self.outbox = container.gateway, container.outbox

@@ -14,27 +14,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
-from goclaw_py.chat.channel import Channel
 from goclaw_py.chat.inbound.attachments import AttachmentDownloader
 from goclaw_py.chat.inbound.chained_turns import ChainLimit
 from goclaw_py.chat.inbound.drop_notices import DropNotices
 from goclaw_py.chat.inbound.mailbox import Mailboxes
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
-from goclaw_py.chat.inbound.turns import Turns
 from goclaw_py.core.errors import ApprovalNeeded, Fenced
 from goclaw_py.core.ids import MAIN_LANE, NodeId, RunId
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.retry import retry_until_available, until_stored
 from goclaw_py.core.run_events import (
-    RunSignal,
     RunStarted,
     RunText,
     RunTool,
-    RunWaiting,
     RunWaits,
     TextDelta,
     ToolEnded,
@@ -43,7 +39,7 @@ from goclaw_py.core.run_events import (
 from goclaw_py.core.run_steps import TakenStep, ValueStep
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.jobs.operations import JobService
-from goclaw_py.records import NewRun, Place, RunEnd, Store
+from goclaw_py.records import NewRun, RunEnd, Store
 from goclaw_py.runs import speakers
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
 from goclaw_py.runs.agent_loop import AgentResult, MessagePart
@@ -70,64 +66,48 @@ _STOP_SHOWN_S = 1.0
 """How long the answer to a stop waits until the draft shows the stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRunDeps:
-    """The dependencies of chat runs."""
-
-    chains: ChainLimit
-    children: ChildRuns
-    contexts: ContextUsage
-    drafts: StreamingReplies
-    feed: RunEventBroker
-    budget_tracker: BudgetTracker
-    received: AttachmentDownloader
-    replies: Replies
-    jobs: JobService | None = None
-    """The job service for agents; None: they have none."""
-
-
 class ChatRunExecutor:
     """The run handler for chat turns.
 
     Args:
         node: Returns the present id of this node.
+        ask: Asks people about tool calls.
+        jobs: The job service for agents; None: they have none.
     """
 
     def __init__(
         self,
         store: Store,
-        channels: Mapping[Place, Channel],
         clock: Clock,
         node: Callable[[], NodeId],
-        tools: ChatRunDeps,
+        *,
+        dispatcher: Dispatcher,
+        agent_executor: AgentExecutor,
+        mailboxes: Mailboxes,
+        notices: DropNotices,
+        outages: ProviderOutageBuffer,
+        chains: ChainLimit,
+        children: ChildRuns,
+        contexts: ContextUsage,
+        budget_tracker: BudgetTracker,
+        feed: RunEventBroker,
+        drafts: StreamingReplies,
+        replies: Replies,
+        received: AttachmentDownloader,
+        ask: Ask,
+        jobs: JobService | None,
     ) -> None:
         self._node = node
         self._store = store
-        self._channels = channels
         self._clock = clock
-        self.turns = Turns()
-        """The turns of all chats, for the other parts of ``chat.inbound``."""
-        self._children, self._contexts = tools.children, tools.contexts
-        self._drafts, self._feed = tools.drafts, tools.feed
-        self._budget_tracker = tools.budget_tracker
-        self._received, self._replies = tools.received, tools.replies
-        self._jobs = tools.jobs
-        self.chains = tools.chains
-        self._drafts.shows_first = self._had_effect
-        self._drafts.shows_wait = self._show_wait
-        self.mailboxes = Mailboxes(self.turns)
-        self.notices = DropNotices(store, clock, node, self.turns)
-
-    def connect(
-        self,
-        dispatcher: Dispatcher,
-        agent_executor: AgentExecutor,
-        outages: ProviderOutageBuffer,
-        ask: Ask,
-    ) -> None:
-        """Set the dependencies. Call it once, before anything runs."""
         self._dispatcher, self._agent_executor = dispatcher, agent_executor
-        self._outages, self._ask = outages, ask
+        self.turns = notices.turns
+        """The turns of all chats, for the other parts of ``chat.inbound``."""
+        self.mailboxes, self.notices, self._outages = mailboxes, notices, outages
+        self.chains, self._children, self._contexts = chains, children, contexts
+        self._budget_tracker, self._feed = budget_tracker, feed
+        self._drafts, self._replies, self._received = drafts, replies, received
+        self._ask, self._jobs = ask, jobs
 
     def owns(self, run_id: RunId) -> bool:
         """Return whether it is a chat turn without a stored end."""
@@ -142,7 +122,7 @@ class ChatRunExecutor:
         """Add a turn, before it is submitted."""
         self.turns.queue(turn)
         self._feed.asked(turn)
-        self._signal(turn, RunWaits(turn.id, turn.target, turn.message_ids, turn.late))
+        self._drafts.signal(turn, RunWaits(turn.id, turn.target, turn.message_ids, turn.late))
 
     def answers(self, run_id: RunId, message_id: str) -> bool:
         """Return whether a turn answers this message, or this is its draft (SPEC CMD-2)."""
@@ -197,7 +177,7 @@ class ChatRunExecutor:
             await abandoned.wait()  # otherwise a crash would repeat its run
         if turn.after is not None:
             await turn.after.wait()
-        self._signal(turn, RunStarted(run_id, turn.target, turn.message_ids))
+        self._drafts.signal(turn, RunStarted(run_id, turn.target, turn.message_ids))
         self._feed.started(turn)
         run = NewRun(
             id=run_id,
@@ -310,7 +290,7 @@ class ChatRunExecutor:
             log.exception("reply_failed", extra=turn.facts)
             end.ended, end.error = without_success(end.ended), bug
             end.say = self._replies.bare(end)
-        self._signal(turn, signal_of(end))
+        self._drafts.signal(turn, signal_of(end))
         if turn.stop_shown is not None:
             turn.stop_shown.set()
         log_failure(turn, end.error)
@@ -373,7 +353,7 @@ class ChatRunExecutor:
         elif end.is_silent:  # else that was waited for before
             late = await self._drafts.end(end.turn)
             if end.left.id is None and late.id is not None:
-                self._signal(end.turn, signal_of(replace(end, left=late)))
+                self._drafts.signal(end.turn, signal_of(replace(end, left=late)))
             elif end.left.lost is None and late.lost is not None:
                 await self._drafts.remove_lost(end.turn)
         end.turn.draft = end.turn.wait = None
@@ -452,36 +432,20 @@ class ChatRunExecutor:
         match event:
             case TextDelta(text):
                 if not self._drafts.add(turn, text):
-                    self._had_effect(turn.id)  # a channel without drafts may show it at once
-                self._signal(turn, RunText(turn.id, turn.target, text))
+                    # A channel without drafts may show it at once.
+                    self._dispatcher.had_effect(turn.id)
+                self._drafts.signal(turn, RunText(turn.id, turn.target, text))
             case ToolStarted():
-                self._had_effect(turn.id)
-                self._signal(turn, RunTool(turn.id, turn.target, event.name))
+                self._dispatcher.had_effect(turn.id)
+                self._drafts.signal(turn, RunTool(turn.id, turn.target, event.name))
             case ToolEnded():
-                self._signal(turn, RunTool(turn.id, turn.target, event.name, event.ok))
+                self._drafts.signal(turn, RunTool(turn.id, turn.target, event.name, event.ok))
             case ValueStep():
-                self._had_effect(turn.id)
+                self._dispatcher.had_effect(turn.id)
             case _:
                 pass  # what concerns the history, and what the run waits for
         if turn.wait is not None:
             turn.wait.hear(event)
-
-    def _had_effect(self, run_id: RunId) -> None:
-        """Note that a further message must not cancel this run (SPEC QUEUE-6)."""
-        self._dispatcher.had_effect(run_id)
-
-    def _show_wait(self, turn: Turn, line: str) -> None:
-        self._signal(turn, RunWaiting(turn.id, turn.target, line))
-
-    def _signal(self, turn: Turn, signal: RunSignal) -> None:
-        channel = self._channels.get((signal.target.channel, signal.target.account))
-        if channel is None:
-            return
-        try:
-            channel.signal(signal)
-        except Exception:
-            # A channel is a boundary: what it fails to show must not cost the answer.
-            log.exception("channel_signal_failed", extra=turn.facts)
 
 
 def _asked_chat(turn: Turn) -> AskedChat:

@@ -75,6 +75,13 @@ class MessageIngestor:
         channels: Mapping[Place, Channel],
         ingress: IngressFilter,
         node: Callable[[], NodeId],
+        *,
+        dispatcher: Dispatcher,
+        runner: ChatRunExecutor,
+        commands: CommandHandlers,
+        outages: ProviderOutageBuffer,
+        stops: StopExecutor,
+        stop_answers: StopAnswers,
     ) -> None:
         self._node = node
         self._store = store
@@ -85,16 +92,6 @@ class MessageIngestor:
         self._reloading = asyncio.Lock()
         self._rest_until = 0.0
 
-    def connect(
-        self,
-        dispatcher: Dispatcher,
-        runner: ChatRunExecutor,
-        commands: CommandHandlers,
-        outages: ProviderOutageBuffer,
-        stops: StopExecutor,
-        stop_answers: StopAnswers,
-    ) -> None:
-        """Set the dependencies. Call it once, before anything arrives."""
         self._dispatcher, self._runner = dispatcher, runner
         self._mailboxes, self._turns = runner.mailboxes, runner.turns
         self._commands, self._outages = commands, outages
@@ -443,10 +440,6 @@ class MessageIngestor:
 
     # ------------------------------------------------------------------ sessions of this node
 
-    def release_later(self, session: SessionKey) -> None:
-        """Release a session that this node has used, once it is idle."""
-        self._mailboxes.of(session).owned = True
-
     async def release_idle(self) -> None:
         """Release the sessions that are idle.
 
@@ -470,7 +463,7 @@ class MessageIngestor:
                 await self._store.release_sessions(self._node(), idle, waiting=ending)
             except BaseException:
                 for session in idle:
-                    self.release_later(session)
+                    self._mailboxes.release_later(session)
                 raise
 
     def forget_everything(self, node: NodeId) -> None:

@@ -360,6 +360,10 @@ class Mailboxes:
             and not any(one.accepting or one.state in busy for one in box.entries.values())
         }
 
+    def release_later(self, session: SessionKey) -> None:
+        """Release a session that this node has used, once it is idle."""
+        self.of(session).owned = True
+
     def close(self, sessions: Iterable[SessionKey]) -> None:
         """Remove mailboxes whose sessions this node releases."""
         for session in sessions:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Protocol
 
 from goclaw_py.core.actors import Least
 from goclaw_py.core.errors import BadChecklist, GoclawError, HeartbeatError, NotFound, UnknownAgent
@@ -55,13 +54,6 @@ def refused(name: str, arguments: Mapping[str, object], error: GoclawError) -> G
     return BadChecklist(str(error)) if name in _OF_CHECKLIST else HeartbeatError(str(error))
 
 
-class ManualHeartbeats(Protocol):
-    """Runs heartbeats on request."""
-
-    async def run_heartbeat_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
-        """Claim a heartbeat run and start it. Raises ``StoreUnavailable``."""
-
-
 class HeartbeatService:
     """Heartbeats by the names of their agents.
 
@@ -71,7 +63,7 @@ class HeartbeatService:
     Args:
         checks: With the policies and checklists of all agents.
         plans: Their heartbeats as configured.
-        manual: Runs heartbeats on request; None: there is no gateway.
+        run_now: Starts a heartbeat run now; None: there is no gateway.
     """
 
     def __init__(
@@ -81,16 +73,16 @@ class HeartbeatService:
         checks: Checks,
         plans: Mapping[AgentName, HeartbeatConfig],
         routes: AlertTargetResolver,
-        manual: ManualHeartbeats | None = None,
+        run_now: Callable[[AgentName], Awaitable[HeartbeatStarted | NoHeartbeat]] | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._policies = checks.policies
         self._plans = plans
         self._checklists = checks.checklists
-        self._routes = routes
-        self._checks = checks
-        self._manual = manual
+        self.routes = routes
+        self.checks = checks
+        self._run_now = run_now
 
     @operation("GET /api/agents", Least.VIEWER, read=answers.names_of)
     async def agents(self) -> tuple[AgentName, ...]:
@@ -110,7 +102,7 @@ class HeartbeatService:
         return HeartbeatView(
             heartbeat=heartbeat,
             policy=policy,
-            route=(await self._routes.find(agent, policy)).route,
+            route=(await self.routes.find(agent, policy)).route,
             now=now,
             last=next(
                 (heartbeat_run for heartbeat_run in log_ if heartbeat_run.status not in OPEN), None
@@ -156,8 +148,8 @@ class HeartbeatService:
     async def dry_run(self, agent: AgentName) -> DryRunReport:
         """Return what ``run_now`` would do."""
         policy, heartbeat = self._policy(agent), await self._heartbeat(agent)
-        checked = await self._checks.check(HeartbeatRunKind.MANUAL, heartbeat, heartbeat.next_at)
-        route = (await self._routes.find(agent, policy)).route
+        checked = await self.checks.check(HeartbeatRunKind.MANUAL, heartbeat, heartbeat.next_at)
+        route = (await self.routes.find(agent, policy)).route
         match checked.verdict:
             case Skipped(skip):
                 return DryRunReport(HeartbeatRunStatus.SKIPPED, skip, checked.detail, "", route)
@@ -174,9 +166,7 @@ class HeartbeatService:
     async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
         """Run a heartbeat now, whatever its interval and quiet hours; budgets apply (HB-11)."""
         await self._planned(agent)
-        if self._manual is None:
-            return NoHeartbeat.OFF
-        return await self._manual.run_heartbeat_now(agent)
+        return NoHeartbeat.OFF if self._run_now is None else await self._run_now(agent)
 
     @operation("PUT /api/heartbeats/{agent}/switch", Least.OPERATOR, changes.SWITCH)
     async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:

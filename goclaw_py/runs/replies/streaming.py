@@ -32,6 +32,7 @@ from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.messages import LostDraft, OutboundMessage
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.retry import retry_until_available
+from goclaw_py.core.run_events import RunSignal, RunWaiting
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import Place, RunStartResult, Store
 from goclaw_py.runs.replies.draft import OrphanedReply, ReplyDraft
@@ -57,7 +58,12 @@ An edit that arrives after the final one would undo it.
 
 
 class StreamingReplies:
-    """Updates the drafts of turns."""
+    """Updates the drafts of turns.
+
+    Args:
+        live: Returns this node; None when others may have taken over its runs.
+        shows_first: Called before the chat shows anything of a run.
+    """
 
     def __init__(
         self,
@@ -66,17 +72,14 @@ class StreamingReplies:
         channels: Mapping[Place, Channel],
         pacing: RateLimiter,
         live: Callable[[], NodeId | None],
+        shows_first: Callable[[RunId], None],
     ) -> None:
-        """``live`` returns this node; None when others may have taken over its runs."""
         self._live = live
         self._store = store
         self._clock = clock
         self._channels = channels
         self._pacing = pacing
-        self.shows_first: Callable[[RunId], None] = lambda _: None
-        """Called before the chat shows anything of a run."""
-        self.shows_wait: Callable[[Turn, str], None] = lambda _, __: None
-        """Called with what a run waits for where it has no draft, "" if it goes on."""
+        self._shows_first = shows_first
         self._late: set[asyncio.Task[None]] = set()
         """Drafts of runs that have ended while a request was in progress."""
 
@@ -118,7 +121,18 @@ class StreamingReplies:
             line = wait.text_without_tools
             if line != wait.signalled:
                 wait.signalled = line
-                self.shows_wait(turn, line)
+                self.signal(turn, RunWaiting(turn.id, turn.target, line))
+
+    def signal(self, turn: Turn, signal: RunSignal) -> None:
+        """Signal to the channel of a turn what its run does."""
+        channel = self._channels.get((signal.target.channel, signal.target.account))
+        if channel is None:
+            return
+        try:
+            channel.signal(signal)
+        except Exception:
+            # A channel is a boundary: what it fails to show must not cost the answer.
+            log.exception("channel_signal_failed", extra=turn.facts)
 
     def _change(self, draft: ReplyDraft) -> None:
         draft.changed.set()
@@ -244,7 +258,7 @@ class StreamingReplies:
     async def _show_once(self, draft: ReplyDraft) -> float | None:
         """Update a draft; return the seconds until the next update, None to stop."""
         await self._pacing.draft(draft.target)
-        self.shows_first(draft.run_id)
+        self._shows_first(draft.run_id)
         if draft.id is None and not draft.unsure:
             await retry_until_available(
                 lambda: self._store.open_draft(draft.run_id, draft.target, now=self._clock.now())

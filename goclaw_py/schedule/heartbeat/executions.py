@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from goclaw_py.core.ids import AgentName, HeartbeatRunId, NodeId
-from goclaw_py.core.metrics import NO_METER, MetricsRecorder
+from goclaw_py.core.metrics import MetricsRecorder
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.run_events import NO_USAGE
@@ -29,13 +29,11 @@ from goclaw_py.schedule.heartbeat.decisions import (
     FRESH,
     AskAgent,
     Deferred,
-    HeartbeatPolicy,
     Skipped,
     Verdict,
     for_one,
 )
 from goclaw_py.schedule.heartbeat.execution import HeartbeatExecution, HeartbeatOutcome
-from goclaw_py.schedule.heartbeat.executor import HeartbeatRunExecutor
 from goclaw_py.schedule.heartbeat.models import (
     REPLY_BYTES,
     Heartbeat,
@@ -59,7 +57,9 @@ class HeartbeatExecutions(
     """The heartbeat runs that this process has claimed.
 
     Args:
+        ask: Asks the agent of one.
         freed: Called with each one that has ended.
+        on_end: Called with each stored end.
     """
 
     def __init__(
@@ -67,27 +67,22 @@ class HeartbeatExecutions(
         store: Store,
         clock: Clock,
         node: Callable[[], NodeId],
-        policies: Mapping[AgentName, HeartbeatPolicy],
         checks: Checks,
+        *,
+        ask: Callable[[HeartbeatExecution], None],
+        alerts: Alerts,
         freed: Callable[[HeartbeatClaim], None],
+        on_end: Callable[[HeartbeatRunEnd], None],
+        meter: MetricsRecorder,
     ) -> None:
         super().__init__("heartbeat_run", store, clock, node)
         self._store = store
-        self._policies = policies
+        self._policies = checks.policies
         self._checks = checks
-        self._freed = freed
-
-    def connect(
-        self,
-        runs: HeartbeatRunExecutor,
-        alerts: Alerts,
-        note: Callable[[HeartbeatRunEnd], None],
-        meter: MetricsRecorder = NO_METER,
-    ) -> None:
-        """Set the dependencies. Call it before anything is due."""
-        self._runs = runs
+        self._ask = ask
         self._alerts = alerts
-        self.note = note
+        self._freed = freed
+        self._on_end = on_end
         self._meter = meter
 
     # ------------------------------------------------------------------ beginning
@@ -135,7 +130,7 @@ class HeartbeatExecutions(
                 await self.end(held, HeartbeatOutcome(skipped, held.detail, skip=skip, noted=noted))
             case AskAgent():
                 held.attempt += 1
-                self._runs.ask(held)
+                self._ask(held)
             case Deferred():
                 await self._defer(held)
 
@@ -259,7 +254,7 @@ class HeartbeatExecutions(
         del attempt
         if say is None:
             return
-        self.note(end)
+        self._on_end(end)
         how = {"status": end.status, "reason": end.skip, "detail": end.detail}
         log.info("heartbeat_ended", extra={**held.facts, **how})
         if say or end.failed is not None:

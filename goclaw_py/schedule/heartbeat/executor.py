@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.metrics import MetricsRecorder
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.session_keys import heartbeat_session
 from goclaw_py.core.time.clock import Clock
@@ -14,7 +17,11 @@ from goclaw_py.runs.agent_loop import TextPart
 from goclaw_py.runs.subagents import ParentRun
 from goclaw_py.schedule.agent_runs import AgentRunDeps, ScheduledAgentRuns
 from goclaw_py.schedule.heartbeat import texts
+from goclaw_py.schedule.heartbeat.alerts import Alerts
 from goclaw_py.schedule.heartbeat.execution import HeartbeatExecution
+from goclaw_py.schedule.heartbeat.executions import HeartbeatExecutions
+from goclaw_py.schedule.heartbeat.models import HeartbeatClaim, HeartbeatRunEnd
+from goclaw_py.schedule.heartbeat.preconditions import Checks
 from goclaw_py.scheduler.models import QueuePolicy
 
 
@@ -22,13 +29,37 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
     """Asks agents.
 
     Args:
+        freed: Called with each heartbeat run that has ended.
+        on_end: Called with each stored end.
         run_timeout_s: The timeout of a run; None: none.
     """
 
     def __init__(
-        self, store: Store, clock: Clock, deps: AgentRunDeps, run_timeout_s: float | None = None
+        self,
+        store: Store,
+        clock: Clock,
+        node: Callable[[], NodeId],
+        deps: AgentRunDeps,
+        *,
+        checks: Checks,
+        alerts: Alerts,
+        freed: Callable[[HeartbeatClaim], None],
+        on_end: Callable[[HeartbeatRunEnd], None],
+        run_timeout_s: float | None,
+        meter: MetricsRecorder,
     ) -> None:
-        super().__init__(store, clock, deps)
+        self.heartbeat_runs = HeartbeatExecutions(
+            store,
+            clock,
+            node,
+            checks,
+            ask=self.ask,
+            alerts=alerts,
+            freed=freed,
+            on_end=on_end,
+            meter=meter,
+        )
+        super().__init__(store, clock, deps, self.heartbeat_runs)
         self._run_timeout_s = run_timeout_s
 
     def ask(self, held: HeartbeatExecution) -> None:

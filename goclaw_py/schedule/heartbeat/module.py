@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from goclaw_py.chat.channel import Channel
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import AgentName, NodeId, SessionKey
+from goclaw_py.core.ids import AgentName, NodeId
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.records import Place, Store
-from goclaw_py.runs.agent_executor import AgentExecutor
 from goclaw_py.schedule.heartbeat.alert_targets import AlertTargetResolver
 from goclaw_py.schedule.heartbeat.alerts import Alerts
 from goclaw_py.schedule.heartbeat.checklist_files import ChecklistFiles
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.schedule.heartbeat.executions import HeartbeatExecutions
 from goclaw_py.schedule.heartbeat.executor import HeartbeatRunExecutor
 from goclaw_py.schedule.heartbeat.models import (
     HeartbeatClaim,
@@ -37,7 +36,6 @@ from goclaw_py.schedule.heartbeat.preconditions import Checks
 from goclaw_py.schedule.jobs.module import JobDependencies
 from goclaw_py.schedule.poller import LOOK_S
 from goclaw_py.schedule.retention import run_retention
-from goclaw_py.scheduler.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)
 
@@ -64,11 +62,13 @@ def service_of(
     clock: Clock,
     setup: HeartbeatSetup,
     places: Collection[Place],
+    channels: Mapping[Place, Channel] | None = None,
+    run_now: Callable[[AgentName], Awaitable[HeartbeatStarted | NoHeartbeat]] | None = None,
 ) -> HeartbeatService:
-    """Return the service for a caller that has only the database."""
+    """Return the service; without ``channels`` and ``run_now`` it has only the database."""
     checks = Checks(store, clock, setup.policies, ChecklistFiles(setup.workspaces))
-    routes = AlertTargetResolver(store, places)
-    return HeartbeatService(store, clock, checks, setup.plans, routes)
+    routes = AlertTargetResolver(store, places, channels)
+    return HeartbeatService(store, clock, checks, setup.plans, routes, run_now)
 
 
 class HeartbeatModule:
@@ -81,41 +81,34 @@ class HeartbeatModule:
         node: Callable[[], NodeId],
         setup: HeartbeatSetup,
         by: JobDependencies,
+        service: HeartbeatService,
     ) -> None:
         self._store = store
         self._clock = clock
         self._setup = setup
-        self._by = by
+        self._places, self._dispatcher = by.policies.places, by.dispatcher
         self.wake = WakeEvent()
-        policies = setup.policies
-        self._routes = routes = AlertTargetResolver(store, by.policies.places, by.channels)
-        checks = Checks(store, clock, policies, ChecklistFiles(setup.workspaces))
-        self.service = HeartbeatService(store, clock, checks, setup.plans, routes, manual=self)
-        self.heartbeat_runs = HeartbeatExecutions(
-            store, clock, node, policies, checks, freed=self._freed
+        self.service = service
+        self._alerts = Alerts(store, clock, by.channels, service.routes, by.replies, by.incidents)
+        self.runs = HeartbeatRunExecutor(
+            store,
+            clock,
+            node,
+            by,
+            checks=service.checks,
+            alerts=self._alerts,
+            freed=self._freed,
+            on_end=self._note,
+            run_timeout_s=setup.run_timeout_s,
+            meter=by.meter,
         )
-        self.runs = HeartbeatRunExecutor(store, clock, by, setup.run_timeout_s)
+        self.heartbeat_runs = self.runs.heartbeat_runs
         plans = tuple(setup.plans.values())
         self.loop = HeartbeatPoller(
-            store, clock, tuple(policies), plans, self.heartbeat_runs, self.wake
+            store, clock, tuple(setup.policies), plans, self.heartbeat_runs, self.wake
         )
         self._problems: dict[AgentName, str] = {}
         self._untold: Sequence[Undelivered] = ()
-
-    def connect(
-        self,
-        dispatcher: Dispatcher,
-        agent_executor: AgentExecutor,
-        release_later: Callable[[SessionKey], None],
-    ) -> None:
-        """Set the dependencies. Call it once, before anything runs."""
-        by = self._by
-        self._dispatcher = dispatcher
-        self._alerts = Alerts(
-            self._store, self._clock, by.channels, self._routes, by.replies, by.incidents
-        )
-        self.runs.connect(dispatcher, agent_executor, self.heartbeat_runs, release_later)
-        self.heartbeat_runs.connect(self.runs, self._alerts, self._note, by.meter)
 
     # ------------------------------------------------------------------ duties
 
@@ -137,7 +130,7 @@ class HeartbeatModule:
         while True:
             try:
                 self._untold = await self._alerts.tell_undelivered(
-                    self._setup.policies, self._by.policies.places
+                    self._setup.policies, self._places
                 )
             except StoreUnavailable as error:
                 log.debug(
@@ -161,7 +154,8 @@ class HeartbeatModule:
 
     # ------------------------------------------------------------------ by hand
 
-    async def run_heartbeat_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
+    async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
+        """Claim a heartbeat run and start it. Raises ``StoreUnavailable``."""
         if self._dispatcher.draining:
             return NoHeartbeat.OFF
         held = await self.heartbeat_runs.claim_manual(agent)

@@ -54,6 +54,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     Args:
         base: The policy of the settings.
         freed: Called when there is room for more.
+        on_disabled: Called with a job that was disabled after failures.
     """
 
     def __init__(
@@ -62,23 +63,22 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         clock: Clock,
         node: Callable[[], NodeId],
         base: JobPolicy,
+        *,
+        handler: JobHandler,
         freed: Callable[[], None],
+        on_disabled: Callable[[Job], Coroutine[None, None, None]] | None = None,
         meter: MetricsRecorder = NO_METER,
     ) -> None:
         super().__init__("occurrence", store, clock, node)
         self._store = store
         self._base = base
+        self._handler = handler
         self._freed = freed
+        self._on_disabled = on_disabled
         self._meter = meter
         self._line: dict[OccurrenceId, JobExecution] = {}
         """Occurrences whose agent is at its limit (SPEC CRON-10)."""
         self._last_missed = -MISSED_APART.total_seconds()
-        self.on_disabled: Callable[[Job], Coroutine[None, None, None]] | None = None
-        """Called with a job that was disabled after failures."""
-
-    def connect(self, performer: JobHandler) -> None:
-        """Set the handler. Call it once, before anything is due."""
-        self._performer = performer
 
     # ------------------------------------------------------------------ looking
 
@@ -143,7 +143,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         try:
             if begin(claimed, self._base, now=self._clock.now(), busy=None) is not None:
                 return None
-            return self._performer.session(claimed.job, claimed.job.policy(self._base))
+            return self._handler.session(claimed.job, claimed.job.policy(self._base))
         except Exception as error:
             # A boundary: `take` ends what cannot be made out.
             log.debug("job_session_unknown", extra={"error": repr(error)})
@@ -221,7 +221,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             return Finish(OccurrenceStatus.FAILED)
         claimed = held.claimed
         try:
-            busy = self._performer.busy(claimed.job, held.policy)
+            busy = self._handler.busy(claimed.job, held.policy)
             return begin(claimed, self._base, now=self._clock.now(), busy=busy)
         except Exception as error:
             # A boundary: a job that this release cannot make out must not stop the others.
@@ -297,7 +297,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         if held.stopped or not await self.is_wanted(held) or held.stopped:
             raise Superseded(held.id)
         if self.holds(held):
-            await self._performer.perform(held)
+            await self._handler.perform(held)
 
     def _is_missed(self, held: JobExecution) -> bool:
         claimed = held.claimed
@@ -389,7 +389,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     ) -> EndReport:
         try:
             return await retry_until_available(
-                lambda: self._performer.tell(held, end, update, attempt)
+                lambda: self._handler.tell(held, end, update, attempt)
             )
         except Exception:
             if end.status is OccurrenceStatus.OK:
@@ -423,11 +423,11 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         attempt: Attempt,
     ) -> None:
         update = end.update
-        if update is not None and update.state is JobState.DISABLED and self.on_disabled:
-            self._side.go(self.on_disabled(held.claimed.job))
+        if update is not None and update.state is JobState.DISABLED and self._on_disabled:
+            self._side.go(self._on_disabled(held.claimed.job))
         error = attempt.friendly or attempt.error or held.fault
         told = replace(attempt, friendly=error)
-        self._side.go(self._performer.told(held, finish, say or (), told))
+        self._side.go(self._handler.told(held, finish, say or (), told))
 
     async def parked(self, held: JobExecution) -> None:
         """See ``ExecutionEngine``. One that was stopped while it asked ends."""

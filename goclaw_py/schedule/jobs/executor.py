@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 
 from goclaw_py.core.errors import ApprovalNeeded, WorkSourceError
 from goclaw_py.core.ids import (
     CRON_LANE,
     AgentName,
-    LaneName,
     NodeId,
     RunId,
     SessionKey,
 )
 from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.metrics import MetricsRecorder
 from goclaw_py.core.outcomes import HeartbeatRunKind, Outcome, Trigger
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.targets import Maker
@@ -59,43 +58,54 @@ from goclaw_py.scheduler.views import RunState
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class JobRunDeps(AgentRunDeps):
-    """The dependencies of scheduled runs.
+class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
+    """Executes jobs as agent runs.
 
     Args:
+        base: The policy of the settings.
         program: Creates the loop that runs a program instead of an agent.
         limits: The number of concurrent runs of an agent, where the settings limit it.
+        ask: Asks people about tool calls.
+        freed: Called when there is room for more occurrences.
+        on_disabled: Called with a job that was disabled after failures.
     """
-
-    service: JobService
-    work: WorkItems
-    program: Callable[[tuple[str, ...]], AgentLoop]
-    limits: Mapping[AgentName, int] = field(default_factory=dict)
-
-
-class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
-    """Executes jobs as agent runs. ``lane`` is the lane of the runs."""
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
+        node: Callable[[], NodeId],
+        deps: AgentRunDeps,
+        *,
+        base: JobPolicy,
+        service: JobService,
         places: JobTargets,
-        deps: JobRunDeps,
-        lane: LaneName = CRON_LANE,
+        notifications: JobNotifications,
+        work: WorkItems,
+        program: Callable[[tuple[str, ...]], AgentLoop],
+        limits: Mapping[AgentName, int],
+        ask: Ask,
+        freed: Callable[[], None],
+        on_disabled: Callable[[Job], Coroutine[None, None, None]],
+        meter: MetricsRecorder,
     ) -> None:
-        super().__init__(store, clock, deps)
+        self.occurrences = JobExecutions(
+            store,
+            clock,
+            node,
+            base,
+            handler=self,
+            freed=freed,
+            on_disabled=on_disabled,
+            meter=meter,
+        )
+        super().__init__(store, clock, deps, self.occurrences)
+        self._service = service
         self._places = places
-        self._job_deps = deps
-        self._lane = lane
-
-    def connect_jobs(
-        self, occurrences: JobExecutions, notifications: JobNotifications, ask: Ask
-    ) -> None:
-        """Set the dependencies that only jobs need, besides ``connect``."""
-        self._occurrences = occurrences
         self._notifications = notifications
+        self._work = work
+        self._program = program
+        self._limits = limits
         self._ask = ask
 
     # ------------------------------------------------------------------ looking
@@ -110,17 +120,17 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
                 was_stopped=held.stopped,
                 is_stopping=self._dispatcher.state(run) in (RunState.STOPPING, RunState.ABANDONED),
             )
-            for held in self._occurrences.all()
+            for held in self.occurrences.all()
             if not held.is_over and target == (held.target or held.claimed.job.spec.target)
         ]
 
     def stop_run(self, run_id: RunId) -> StopResult:
         """Stop a run, and the retries after it; takes effect before this returns."""
         stopped = self._dispatcher.stop_one(run_id)
-        for held in self._occurrences.all():
+        for held in self.occurrences.all():
             if _stopped_by(held) == run_id and not (held.is_over or held.stopped):
                 # Its run may have ended, and that be on its way into the database.
-                self._occurrences.stop(held)
+                self.occurrences.stop(held)
                 return stopped if run_id in stopped.stopped else StopResult(stopped=[run_id])
         return stopped
 
@@ -146,7 +156,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             if creator not in (None, one.job.creator) or run not in (None, RunId(one.id)):
                 continue
             if target is None or await self._places.target_of(one.job) == target:
-                stopped += await self._occurrences.end_waiting(one)
+                stopped += await self.occurrences.end_waiting(one)
                 if stopped and not everything:
                     break
         left = await self._store.occurrences_elsewhere(reached) if reached else ()
@@ -166,9 +176,9 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         """Return why a job must wait, as far as this process knows."""
         agent = job.spec.agent
         # This one is claimed already.
-        if policy.max_per_agent and self._occurrences.of_agent(agent) > policy.max_per_agent:
+        if policy.max_per_agent and self.occurrences.of_agent(agent) > policy.max_per_agent:
             return Why.AT_CAPACITY
-        limit = self._job_deps.limits.get(agent)
+        limit = self._limits.get(agent)
         active = sum(run.agent == agent for run in self._dispatcher.runs()) if limit else 0
         if limit and active >= limit:
             return Why.AT_CAPACITY
@@ -196,10 +206,10 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         try:
             await self._prepare(held)
         except NoWork:
-            await self._occurrences.end(held, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
+            await self.occurrences.end(held, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
         except WorkSourceError as error:
             attempt = Attempt(Outcome.FAILED, error=str(error), retryable=True)
-            await self._occurrences.ended(held, attempt, None)
+            await self.occurrences.ended(held, attempt, None)
 
     async def _prepare(self, held: JobExecution) -> None:
         """Submit its run, or finish at once. Raises ``NoWork`` and ``WorkSourceError``."""
@@ -208,12 +218,12 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             await held.until_due(self._clock)
             held.started_at = held.started_at or self._clock.now()
             said = Attempt(Outcome.COMPLETED, text=spec.payload.text)
-            await self._occurrences.ended(held, said, None)
+            await self.occurrences.ended(held, said, None)
             return
-        await self._job_deps.work.take(held)
+        await self._work.take(held)
         job = held.claimed.job
         held.target = await retry_until_available(lambda: self._places.target_of(job))
-        if self._occurrences.holds(held):
+        if self.occurrences.holds(held):
             self._submit(held)
 
     def _submit(self, held: JobExecution) -> None:
@@ -228,7 +238,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             session=session,
             agent=job.spec.agent,
             trigger=Trigger.CRON,
-            lane=self._lane,
+            lane=CRON_LANE,
             inbox=(),
             target=held.target,
             started_at=now,
@@ -252,7 +262,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
     ) -> None:
         job = held.claimed.job
         await self._notifications.remember(job, say, besides=held.session)
-        await self._job_deps.work.finish(held, end, attempt)
+        await self._work.finish(held, end, attempt)
         if job.spec.wake_heartbeat and end.status in WAKING:
             agent, now = job.spec.agent, self._clock.now()
             await retry_until_available(
@@ -264,25 +274,25 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
     async def run_now(self, job: Job) -> StartedNow | RunNow:
         if self._dispatcher.draining:
             return RunNow.OFF
-        policy = job.policy(self._job_deps.service.rules.profile.policy)
+        policy = job.policy(self._service.rules.profile.policy)
         most = policy.max_per_agent
-        if most and self._occurrences.of_agent(job.spec.agent) >= most:
+        if most and self.occurrences.of_agent(job.spec.agent) >= most:
             return RunNow.AT_CAPACITY
-        held = await self._occurrences.claim_manual(job.id)
+        held = await self.occurrences.claim_manual(job.id)
         if held is None:
             return RunNow.ALREADY_RUNNING
         held.attempt = 1
         try:
-            if await self._occurrences.wait_elsewhere(held):
+            if await self.occurrences.wait_elsewhere(held):
                 session = self.session(job, policy) or ""
                 return StartedNow(held.id, _manual_run(held), session)
             await self._prepare(held)
         except NoWork:
-            await self._occurrences.end(held, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
+            await self.occurrences.end(held, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
             return RunNow.NO_WORK
         except BaseException as error:
             # Also if the caller is cancelled: it is claimed, and no other code ends it.
-            self._occurrences.fail(held, error)
+            self.occurrences.fail(held, error)
             raise
         return StartedNow(held.id, held.run, held.session or "")
 
@@ -291,8 +301,8 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
     def task(self, held: JobExecution, run: NewRun) -> AgentTask:
         job, policy = held.claimed.job, held.policy
         payload = job.spec.payload
-        loop = self._job_deps.program(payload.argv) if isinstance(payload, Program) else None
-        schedules = self._job_deps.service.rules.enabled and may_schedule(
+        loop = self._program(payload.argv) if isinstance(payload, Program) else None
+        schedules = self._service.rules.enabled and may_schedule(
             job, policy, item=held.item is not None
         )
         return AgentTask(
@@ -307,7 +317,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             budget=policy.budget,
             model=payload.model if isinstance(payload, Prompt) else "",
             loop=loop,
-            jobs=self._job_deps.service if schedules else None,
+            jobs=self._service if schedules else None,
             asker=Requester(
                 job.owner,
                 Maker.MODEL,
@@ -353,10 +363,10 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
 
     async def lost(self, held: JobExecution) -> None:
         """Make an execution wait for its session, which another node owns or has just owned."""
-        if await self._occurrences.refused(held):
+        if await self.occurrences.refused(held):
             # The node that starts it takes its own item.
             busy = Finish(OccurrenceStatus.SKIPPED, Why.BUSY)
-            await self._job_deps.work.finish(held, busy, NOTHING)
+            await self._work.finish(held, busy, NOTHING)
 
 
 def _manual_run(held: JobExecution) -> RunId:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from goclaw_py.chat.access.incident_alerts import IncidentAlerts
 from goclaw_py.chat.channel import Channel
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import CRON_LANE, AgentName, JobId, NodeId, SessionKey
+from goclaw_py.core.ids import CRON_LANE, AgentName, JobId, NodeId
 from goclaw_py.core.metrics import NO_METER, MetricsRecorder
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.operations.jobs.models import Requester, RunNow, StartedNow
+from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import Place, Store
-from goclaw_py.runs.agent_executor import AgentExecutor
 from goclaw_py.runs.agent_loop import AgentLoop
 from goclaw_py.runs.approval_port import Ask
 from goclaw_py.runs.replies.replies import Replies
@@ -25,8 +24,7 @@ from goclaw_py.runs.session_settings import SessionSettings
 from goclaw_py.schedule.agent_runs import AgentRunDeps
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.execution_models import UnreportedOccurrence
-from goclaw_py.schedule.jobs.executions import JobExecutions
-from goclaw_py.schedule.jobs.executor import JobRunDeps, JobRuns
+from goclaw_py.schedule.jobs.executor import JobRuns
 from goclaw_py.schedule.jobs.models import Job
 from goclaw_py.schedule.jobs.notifications import JobNotifications
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
@@ -83,7 +81,10 @@ class JobModule:
         node: Callable[[], NodeId],
         setup: JobSetup,
         by: JobDependencies,
-        check_scheduling: Callable[[Requester], Awaitable[None]] | None = None,
+        *,
+        ask: Ask,
+        check_scheduling: Callable[[Requester], Awaitable[None]],
+        on_disabled: Callable[[Job], Coroutine[None, None, None]],
     ) -> None:
         self._enabled = setup.rules.enabled
         self._clock = clock
@@ -94,43 +95,35 @@ class JobModule:
             store,
             clock,
             setup.rules,
-            run_now=self._run_now,
+            run_now=lambda job: self.runs.run_now(job),  # noqa: PLW0108 - they need the service, too
             gateway=store,
             check_scheduling=check_scheduling,
         )
-        base = setup.rules.base
-        self.occurrences = JobExecutions(store, clock, node, base, self.wake.call, by.meter)
         places = JobTargets(store, by.policies)
-        owners = by.incidents.owners_chats
         self._notifications = JobNotifications(
-            store, clock, by.channels, places, by.replies, owners
+            store, clock, by.channels, places, by.replies, by.incidents.owners_chats
         )
-        work = WorkItems(setup.sources)
-        of_runs = by.children, by.feed, by.budget_tracker
-        deps = JobRunDeps(*of_runs, self.service, work, setup.program, setup.limits)
-        self.runs = JobRuns(store, clock, places, deps)
-
-    def connect(
-        self,
-        dispatcher: Dispatcher,
-        agent_executor: AgentExecutor,
-        release_later: Callable[[SessionKey], None],
-        ask: Ask,
-    ) -> None:
-        """Set the dependencies. Call it once, before anything runs.
-
-        ``release_later`` takes sessions that this node need not own any longer.
-        """
-        self.runs.connect(dispatcher, agent_executor, self.occurrences, release_later)
-        self.runs.connect_jobs(self.occurrences, self._notifications, ask)
-        self.occurrences.connect(self.runs)
+        self.runs = JobRuns(
+            store,
+            clock,
+            node,
+            by,
+            base=setup.rules.base,
+            service=self.service,
+            places=places,
+            notifications=self._notifications,
+            work=WorkItems(setup.sources),
+            program=setup.program,
+            limits=setup.limits,
+            ask=ask,
+            freed=self.wake.call,
+            on_disabled=on_disabled,
+            meter=by.meter,
+        )
+        self.occurrences = self.runs.occurrences
         self.loop = JobPoller(
-            self._store, self._clock, self.occurrences, lambda: _size(dispatcher), self.wake
+            store, clock, self.occurrences, lambda: _size(by.dispatcher), self.wake
         )
-
-    async def _run_now(self, job: Job) -> StartedNow | RunNow:
-        # The runs need the service, too.
-        return await self.runs.run_now(job)
 
     async def run(self) -> None:
         """Run due jobs until cancelled; do nothing if jobs are disabled."""

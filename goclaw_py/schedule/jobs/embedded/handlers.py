@@ -77,19 +77,19 @@ class Handlers(JobHandler):
 
     Args:
         concurrency: The number of concurrent handlers; others wait in the order of their claims.
+        executions: Creates the executions that these handlers perform.
     """
 
-    def __init__(self, clock: Clock, concurrency: int) -> None:
+    def __init__(
+        self, clock: Clock, concurrency: int, executions: Callable[[JobHandler], JobExecutions]
+    ) -> None:
+        self.occurrences = executions(self)
         self._clock = clock
         self._slots = asyncio.Semaphore(concurrency)
         self._works: dict[asyncio.Task[None], _Work] = {}
         self.handler: Handler | None = None
         self.open = False
         """Whether jobs run; set by ``start`` and ``stop``."""
-
-    def connect(self, occurrences: JobExecutions) -> None:
-        """Set the executions, which store ends. Call it once, before anything is due."""
-        self._occurrences = occurrences
 
     def is_inside(self) -> bool:
         """Return whether the caller is a handler."""
@@ -100,7 +100,7 @@ class Handlers(JobHandler):
     async def perform(self, held: JobExecution) -> None:
         """Call the handler in a task."""
         if not self.open:
-            await self._occurrences.ended(held, _CUT, None)
+            await self.occurrences.ended(held, _CUT, None)
             return
         work = _Work()
         task = asyncio.create_task(self._work(held, work), name=f"job {held.claimed.job.spec.slug}")
@@ -123,7 +123,7 @@ class Handlers(JobHandler):
         if work.forsaken:
             return
         try:
-            await self._occurrences.ended(held, attempt, None)
+            await self.occurrences.ended(held, attempt, None)
         except Exception:
             # A boundary: this task is not awaited, and other jobs continue.
             log.exception("job_end_failed", extra=held.facts)
@@ -166,10 +166,10 @@ class Handlers(JobHandler):
     async def run_now(self, job: Job) -> StartedNow | RunNow:
         if not self.open:
             return RunNow.OFF
-        held = await self._occurrences.claim_manual(job.id)
+        held = await self.occurrences.claim_manual(job.id)
         if held is None:
             return RunNow.ALREADY_RUNNING
-        self._occurrences.start(held)
+        self.occurrences.start(held)
         return StartedNow(held.id, None)
 
     # ------------------------------------------------------------------ the end

@@ -110,11 +110,15 @@ class JobScheduler:
         if not profile.zone:
             profile = replace(profile, zone=machine_zone(os.environ))
         rules = JobCreationRules(profile, most=max_jobs, limits_operators=True)
-        self._handlers = Handlers(clock, concurrency)
+        self._handlers = Handlers(
+            clock,
+            concurrency,
+            lambda handlers: JobExecutions(
+                store, clock, self._node, rules.base, handler=handlers, freed=wake.call
+            ),
+        )
         self._service = JobService(store, clock, rules, run_now=self._handlers.run_now)
-        self._occurrences = JobExecutions(store, clock, self._node, rules.base, wake.call)
-        self._occurrences.connect(self._handlers)
-        self._handlers.connect(self._occurrences)
+        self._occurrences = self._handlers.occurrences
         self._loop = JobPoller(
             store, clock, self._occurrences, lambda: concurrency, wake, without_runs=True
         )
