@@ -25,7 +25,8 @@ from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, AgentName, Node
 from goclaw_py.core.session_keys import AccessRules, DirectPolicy
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import SharedClock, SystemClock
-from goclaw_py.gateway.container import Container, GatewayDependencies
+from goclaw_py.gateway.container import Container
+from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.records import Notice
 from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox, ToolContext

@@ -13,7 +13,8 @@ from pathlib import Path
 from bench.jobs.gateway import CLOCK
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.core.ids import CRON_LANE, MAIN_LANE, AgentName
-from goclaw_py.gateway.container import Container, GatewayDependencies
+from goclaw_py.gateway.container import Container
+from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.records import Notice
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox, ToolContext

@@ -15,7 +15,8 @@ from goclaw_py.cluster.membership import Membership
 from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, JobId
 from goclaw_py.core.targets import Maker
 from goclaw_py.core.time.clocks import SystemClock, new_id
-from goclaw_py.gateway.container import Container, GatewayDependencies
+from goclaw_py.gateway.container import Container
+from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.records import Notice
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox, ToolContext

@@ -17,7 +17,8 @@ from goclaw_py.app.warm_up import warm_up
 from goclaw_py.config.models import Settings
 from goclaw_py.core.concurrency import BackgroundTasks
 from goclaw_py.core.ids import AgentName, RunId
-from goclaw_py.gateway.container import Container, GatewayDependencies
+from goclaw_py.gateway.container import Container
+from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.runs.agent_loop import AgentLoop
 
 K = TypeVar("K")

@@ -19,7 +19,7 @@ from goclaw_py.core.ids import AgentName
 from goclaw_py.core.redaction import Redactor
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.gateway.container import GatewayDependencies
+from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.records import Place, WorkStore
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.schedule.forecast_models import ForecastRules

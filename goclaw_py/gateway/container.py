@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 
 from goclaw_py.chat.access.access_control import AccessControl
 from goclaw_py.chat.access.access_requests import AccessRequests
 from goclaw_py.chat.access.incident_alerts import IncidentAlerts
 from goclaw_py.chat.access.name_cache import NameCache
-from goclaw_py.chat.channel import Channel
 from goclaw_py.chat.commands.command import CommandServices
 from goclaw_py.chat.commands.handlers import CommandHandlers
 from goclaw_py.chat.commands.heartbeat import HeartbeatCommands
@@ -41,23 +39,22 @@ from goclaw_py.cluster.lane_permits import ClusterLanePermits
 from goclaw_py.cluster.rpc import NodeRpc
 from goclaw_py.core.actors import Actor, ActorKind
 from goclaw_py.core.errors import BudgetReached
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, NodeId, RunId
+from goclaw_py.core.ids import MAIN_AGENT, NodeId, RunId
 from goclaw_py.core.messages import Target
-from goclaw_py.core.metrics import NO_METER, MetricsRecorder
 from goclaw_py.core.outcomes import Reason
 from goclaw_py.core.run_events import RunEnded
 from goclaw_py.core.session_keys import AccessRules
 from goclaw_py.core.text import count
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway.audit.log import StoredAuditLog
+from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.gateway.unattended_runs import UnattendedRuns
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.records import NodeState, RecoveryReport, Store
 from goclaw_py.records import Place as Account
 from goclaw_py.runs import history_only
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentExecutorDeps
-from goclaw_py.runs.agent_loop import AgentLoop
-from goclaw_py.runs.budget_tracker import BudgetTracker, Limits
+from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.context_usage import ContextUsage
 from goclaw_py.runs.events.broker import RunEventBroker
 from goclaw_py.runs.history_only import HistoryOnly
@@ -68,11 +65,9 @@ from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.session_settings import ChatRules, SessionSettings
 from goclaw_py.runs.subagents import ChildRuns
 from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
-from goclaw_py.runs.toolbox import ToolboxFactory
-from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
-from goclaw_py.schedule.heartbeat.module import HeartbeatModule, HeartbeatSetup, service_of
+from goclaw_py.schedule.heartbeat.module import HeartbeatModule, service_of
 from goclaw_py.schedule.jobs.models import Job, JobState
-from goclaw_py.schedule.jobs.module import JobDependencies, JobModule, JobSetup
+from goclaw_py.schedule.jobs.module import JobDependencies, JobModule
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.run_handlers import RunHandlers
@@ -85,39 +80,6 @@ _CONTINUED_WITHIN = timedelta(days=31)
 
 _LOOK_EVERY = timedelta(minutes=1)
 """How often interrupted subagents are searched without a notice."""
-
-
-@dataclass(frozen=True, slots=True)
-class GatewayDependencies:
-    """The dependencies of a gateway; ``workspaces`` are the folders of the agents.
-
-    Args:
-        instructions: The instruction files of each agent; other agents may have the default file.
-        limits: The budgets of each agent.
-        outage_hold_s: How long messages wait for a provider that is down.
-        max_chained_turns: How many turns in a row may begin without a person; 0: no limit.
-        run_timeout_s: The timeout of a subagent or a delegate.
-        hide: Masks secrets in errors of agents.
-        live: Returns this node, or None after its lease has ended; None: the node never expires.
-    """
-
-    channels: Mapping[Account, Channel]
-    rules: Mapping[Account, ChatRules]
-    agents: Mapping[AgentName, AgentLoop]
-    workspaces: Mapping[AgentName, Path]
-    context_windows: Mapping[AgentName, int]
-    tool_factory: ToolboxFactory
-    instructions: Mapping[AgentName, tuple[str, ...]] = field(default_factory=dict)
-    limits: Mapping[AgentName, Limits] = field(default_factory=dict)
-    outage_hold_s: float = 1800.0
-    max_chained_turns: int = 10
-    run_timeout_s: float | None = None
-    spans: Tracer = NO_SPANS
-    meter: MetricsRecorder = NO_METER
-    jobs: JobSetup = field(default_factory=JobSetup)
-    heartbeats: HeartbeatSetup = field(default_factory=HeartbeatSetup)
-    hide: Callable[[str], str] = str
-    live: Callable[[], NodeId | None] | None = None
 
 
 class Container:

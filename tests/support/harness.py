@@ -50,7 +50,8 @@ from goclaw_py.core.session_keys import (
     StopPolicy,
     chat_session,
 )
-from goclaw_py.gateway.container import Container, GatewayDependencies
+from goclaw_py.gateway.container import Container
+from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.records import Notice, Place, RecoveryReport, RunQuery
 from goclaw_py.runs.agent_loop import AgentLoop, Role, RunRequest

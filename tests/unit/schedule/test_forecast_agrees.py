@@ -21,7 +21,8 @@ from goclaw_py.config import Settings, load
 from goclaw_py.core.ids import AgentName, JobId, NodeId
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.targets import Maker
-from goclaw_py.gateway.container import Container, GatewayDependencies
+from goclaw_py.gateway.container import Container
+from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.records import Node
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest, TextPart
 from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox, ToolContext

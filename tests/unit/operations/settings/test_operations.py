@@ -19,7 +19,8 @@ from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import SettingChanged, SettingError, StoreUnavailable
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Target
-from goclaw_py.gateway.container import Container, GatewayDependencies
+from goclaw_py.gateway.container import Container
+from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.operations.settings.live import LiveSettings
 from goclaw_py.operations.settings.models import EditableSetting, OriginKind, Setting, SettingChange
 from goclaw_py.operations.settings.operations import SettingsService
