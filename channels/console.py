@@ -105,14 +105,14 @@ class _Live:
 
     def replay(self, terminal: _Terminal) -> None:
         """Send a terminal that attaches late what it missed."""
-        terminal.put_signal(self.started)
+        terminal.print_signal(self.started)
         if self.chars > BUFFER_CHARS:
             terminal.skip_text(self.started.run_id)
         elif self.text:
             self.text = ["".join(self.text)]
-            terminal.put_signal(RunText(self.started.run_id, self.started.target, self.text[0]))
+            terminal.print_signal(RunText(self.started.run_id, self.started.target, self.text[0]))
         if self.waiting is not None:
-            terminal.put_signal(self.waiting)
+            terminal.print_signal(self.waiting)
 
 
 @dataclass(slots=True, eq=False)
@@ -141,18 +141,18 @@ class _Terminal:
         self._lost: set[RunId] = set()
         self._filled = asyncio.Event()
 
-    def put_message(self, sending: _Sending) -> None:
+    def print_message(self, sending: _Sending) -> None:
         self._push(sending)
 
-    def take_back(self, sending: _Sending) -> None:
+    def withdraw(self, sending: _Sending) -> None:
         if sending in self._events:
             self._events.remove(sending)
 
-    def put_signal(self, signal: _Shown) -> None:
+    def print_signal(self, signal: _Shown) -> None:
         match signal:
             case RunText(run_id):
                 if run_id not in self._lost:
-                    self._put_text(signal)
+                    self._print_text(signal)
                 return
             case RunEnded(run_id):
                 self._lost.discard(run_id)
@@ -160,7 +160,7 @@ class _Terminal:
             self._make_room()
         self._push(signal)
 
-    def _put_text(self, signal: RunText) -> None:
+    def _print_text(self, signal: RunText) -> None:
         # A gap in a streamed text would be shown as if it were none, so after a drop the terminal
         # gets nothing more of this run until its whole text comes as a message.
         if self._chars + len(signal.text) > BUFFER_CHARS:
@@ -281,7 +281,7 @@ class ConsoleChannel(PlainChannel):
             del self._sending[said.receipt]
             if not sending.shown.done() or not sending.shown.result():
                 for terminal in self._terminals.get(chat, ()):
-                    terminal.take_back(sending)
+                    terminal.withdraw(sending)
         if not shown and sending.taken:
             raise MaybeSent("no terminal confirmed that it showed the message")
         if not shown:
@@ -304,7 +304,7 @@ class ConsoleChannel(PlainChannel):
         for terminal in self._terminals.get(sending.chat, ()):
             if terminal not in sending.given:
                 sending.given.append(terminal)
-                terminal.put_message(sending)
+                terminal.print_message(sending)
 
     def signal(self, signal: RunSignal) -> None:
         """Show a run, and keep its text for terminals that attach while it is running."""
@@ -324,7 +324,7 @@ class ConsoleChannel(PlainChannel):
             case RunEnded(run_id):
                 self._live.pop(run_id, None)
         for terminal in self._terminals.get(signal.target.chat, ()):
-            terminal.put_signal(signal)
+            terminal.print_signal(signal)
 
     async def close(self) -> None:
         """Show no more messages."""
@@ -340,7 +340,7 @@ class ConsoleChannel(PlainChannel):
                 live.replay(terminal)
         for asked_in, said in self._asked.values():
             if asked_in == chat:
-                terminal.put_signal(OpenButtons(said))
+                terminal.print_signal(OpenButtons(said))
         self._terminals.setdefault(chat, []).append(terminal)
         try:
             while True:

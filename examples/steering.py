@@ -15,7 +15,7 @@ async def main() -> None:
     async def agent(run: Run[str, str]) -> str:
         for _ in range(3):  # three calls of a model
             await asyncio.sleep(1)
-            for text in scheduler.take_in(run):
+            for text in scheduler.steer_in(run):
                 print("on the way:", text)
         return f"answer to {run.messages}"
 

@@ -89,9 +89,9 @@ async def _run(agent: AgentLoop, store: PostgresStore | None, run: RunId) -> Non
     def emit(event: LoopEvent) -> None:
         nonlocal steps
         steps += step_of(event) is not None
-        progress.hear(event, clock)
+        progress.on_event(event, clock)
         if journal is not None:
-            journal.hear(event)
+            journal.on_event(event)
 
     request = RunRequest(
         run_id=run,

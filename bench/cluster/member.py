@@ -96,7 +96,7 @@ async def member(store: PostgresStore, kind: Kind) -> AsyncIterator[Member]:
         store.on_notice(lambda notice: _hear(notice, container, cluster, pending))
         await cluster.join()
         await container.access_control.refresh()
-        await container.take_up()
+        await container.claim_pending()
         duties = [asyncio.create_task(duty) for duty in _duties(kind, container, cluster, pending)]
         try:
             yield Member(container, channel, clock, cluster, agent)
@@ -171,7 +171,7 @@ def _duties(
 async def _keep_taking_up(container: Container, pending: WakeEvent) -> None:
     while True:
         pending.clear()
-        await container.take_up()
+        await container.claim_pending()
         await container.gateway.release_idle()
         await pending.wait(_POLL_S)
 
@@ -189,12 +189,12 @@ def _hear(notice: Notice, container: Container, cluster: Membership, pending: Wa
         case Notice.OUTBOX:
             container.outbox.wake.call()
         case Notice.CRON:
-            container.look_for_due()
+            container.poll_due()
         case Notice.LANES:
-            container.lane_permits.look()
+            container.lane_permits.poll_soon()
         case Notice.NODES:
-            cluster.look()
-            container.calls.look()
+            cluster.check_others()
+            container.calls.poll()
             container.supervisor.look()
         case Notice.PEOPLE:
             pass

@@ -164,12 +164,12 @@ async def heartbeat_runs_of(
 
     def hear(notice: Notice) -> None:
         if notice is Notice.CRON:
-            container.look_for_due()
+            container.poll_due()
 
     store.on_notice(hear)
     duties = [
         asyncio.create_task(duty)
-        for duty in (cluster.keep(), heartbeats.run(), heartbeats.retry_notifications())
+        for duty in (cluster.renew_regularly(), heartbeats.run(), heartbeats.retry_notifications())
     ]
     try:
         yield HeartbeatLoad(container, heard, agent, address)

@@ -105,7 +105,7 @@ async def jobs_of(store: PostgresStore, agent: Instant, *, lane: int) -> AsyncIt
                 job_module.wake.call()
 
         store.on_notice(hear)
-        works_for_good = (cluster.keep(), job_module.run(), container.lane_permits.run())
+        works_for_good = (cluster.renew_regularly(), job_module.run(), container.lane_permits.run())
         duties = [asyncio.create_task(duty) for duty in works_for_good]
         try:
             yield container

@@ -46,7 +46,7 @@ class Street(RecordingChannel):
 
     async def post_draft(self, beginning: OutboundMessage) -> str:
         """Its number is its own, though others are forgotten."""
-        return await self._take(beginning, self._draft, f"draft-{next(self._drafts)}")
+        return await self._apply_faults(beginning, self._draft, f"draft-{next(self._drafts)}")
 
     def read(self) -> list[str]:
         """What has arrived since the last time."""

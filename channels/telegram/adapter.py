@@ -387,11 +387,11 @@ class TelegramChannel:
         until = now() + within_s
         while (left := until - now()) > 0:
             await asyncio.sleep(min(left, _TOKEN_LOOK_S))
-            if await self._take_new_token():
+            if await self._use_new_token():
                 return True
         return False
 
-    async def _take_new_token(self) -> bool:
+    async def _use_new_token(self) -> bool:
         """Use the token that the settings have now, if it is another one."""
         try:
             settings = self._read_again()
@@ -435,7 +435,7 @@ class TelegramChannel:
         sending, target = self._sending, ended.target
         if ended.outcome is Outcome.COMPLETED:
             return partial(sending.delete_draft, target, draft)
-        mark = texts.cut_draft(ended.outcome)
+        mark = texts.interrupted_draft(ended.outcome)
         return partial(sending.close_draft, target, draft, ended.shown, mark)
 
     async def _answer_press(self, press: str, text: str) -> None:

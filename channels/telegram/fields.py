@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from goclaw_py.core.text import cut_text, well_formed
+from goclaw_py.core.text import truncate, well_formed
 
 NAME_LIMIT = 128
 """The longest name of a person, chat or file, in code points; Telegram's are half as long."""
@@ -109,7 +109,7 @@ def clean_name(value: object, limit: int = NAME_LIMIT) -> str:
     """
     if not isinstance(value, str):
         return ""
-    return cut_text(" ".join(_visible(value).split()), limit)
+    return truncate(" ".join(_visible(value).split()), limit)
 
 
 def clean_file_name(value: object) -> str:
@@ -121,8 +121,8 @@ def clean_file_name(value: object) -> str:
         return name
     stem, dot, ending = name.rpartition(".")
     if not stem or len(ending) > _ENDING_LIMIT:
-        return cut_text(name, NAME_LIMIT)
-    return cut_text(stem, NAME_LIMIT - len(ending) - 1) + dot + ending
+        return truncate(name, NAME_LIMIT)
+    return truncate(stem, NAME_LIMIT - len(ending) - 1) + dot + ending
 
 
 def clean_mime(value: object) -> str:

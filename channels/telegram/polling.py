@@ -84,9 +84,9 @@ class Poller:
         while True:
             updates = await self._poll()
             if updates:
-                await self._take(updates, intake)
+                await self._commit(updates, intake)
             else:
-                await self._look_for_deafness()
+                await self._check_missed_updates()
 
     async def _poll(self) -> list[object]:
         """Poll once; an empty list also after an error and its pause."""
@@ -126,7 +126,7 @@ class Poller:
         self._note(updates, now)
         return sorted(updates, key=_place)
 
-    async def _look_for_deafness(self) -> None:
+    async def _check_missed_updates(self) -> None:
         """After a long silence, ask the server whether updates wait that polls do not get."""
         now = asyncio.get_running_loop().time()
         if now - max(self._last_update_at, self._looked_at) < _SILENCE_S:
@@ -152,10 +152,10 @@ class Poller:
             self._first = False
             self._redelivered_to = max(_ids(updates), default=-1)
 
-    async def _take(self, updates: Sequence[object], intake: InboundHandler) -> None:
+    async def _commit(self, updates: Sequence[object], intake: InboundHandler) -> None:
         """Commit a batch, then confirm it by moving the offset."""
         try:
-            await self._updates.take(updates, intake, self._is_redelivered)
+            await self._updates.commit(updates, intake, self._is_redelivered)
         except StoreUnavailable as error:
             self._uncommitted = True
             await asyncio.sleep(self._store.again(str(error)))

@@ -82,11 +82,11 @@ class MessageSender:
             return message.draft
         text = _text(message)
         try:
-            return await self._put(place, message, text, buttons_of(message))
+            return await self._edit_or_post(place, message, text, buttons_of(message))
         except TextTooLong:
-            return await self._put_in_pieces(place, message, text)
+            return await self._send_in_pieces(place, message, text)
 
-    async def _put(
+    async def _edit_or_post(
         self, place: ChatPlace, message: OutboundMessage, text: Text, buttons: Buttons
     ) -> str:
         """Edit the draft of a message, or post the message."""
@@ -99,12 +99,12 @@ class MessageSender:
                 return message.draft
         return str(await self._post(place, text, message.reply_to, buttons))
 
-    async def _put_in_pieces(self, place: ChatPlace, message: OutboundMessage, text: Text) -> str:
+    async def _send_in_pieces(self, place: ChatPlace, message: OutboundMessage, text: Text) -> str:
         """Send a text that is too long for the server in smaller pieces, without markup."""
         said = plain(text.text) if text.html else text.text
         first, *others = map(Text, split_text(said, TEXT_LIMIT // 2))
         buttons = buttons_of(message)
-        number = await self._put(place, message, first, () if others else buttons)
+        number = await self._edit_or_post(place, message, first, () if others else buttons)
         for place_in_line, piece in enumerate(others, start=1):
             try:
                 last = place_in_line == len(others)
@@ -131,7 +131,7 @@ class MessageSender:
         text = await format_draft(beginning.text)
         buttons = stop_button(beginning.run_id)
         number = await self._post(place, text, beginning.reply_to, buttons)
-        self._keep_shown((place.chat_id, number), text, buttons)
+        self._remember((place.chat_id, number), text, buttons)
         return str(number)
 
     async def edit_draft(self, so_far: OutboundMessage) -> None:
@@ -205,9 +205,9 @@ class MessageSender:
                 if not text.html:
                     raise
                 await client.edit_message(*key, _as_plain(text), buttons=buttons)
-            self._keep_shown(key, text, buttons)
+            self._remember(key, text, buttons)
 
-    def _keep_shown(self, message: tuple[int, int], text: Text, buttons: Buttons) -> None:
+    def _remember(self, message: tuple[int, int], text: Text, buttons: Buttons) -> None:
         if not buttons:  # it is complete: nothing more is shown in it
             self._bare[message] = None
         else:

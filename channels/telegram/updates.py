@@ -48,7 +48,7 @@ class Updates:
         self._answers: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    async def take(
+    async def commit(
         self, updates: Sequence[object], intake: InboundHandler, is_redelivered: IsRedelivered
     ) -> None:
         """Commit updates in one batch. Raises ``StoreUnavailable``."""

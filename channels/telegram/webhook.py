@@ -112,7 +112,7 @@ class WebhookReceiver:
             await self._set(client)
             while True:
                 await asyncio.sleep(_LOOK_S)
-                await self._look(client)
+                await self._check(client)
         finally:
             self._intake = None
             if self._taking:
@@ -143,7 +143,7 @@ class WebhookReceiver:
                 self._on_answer()
                 return
 
-    async def _look(self, client: BotClient) -> None:
+    async def _check(self, client: BotClient) -> None:
         """Check that the webhook is still ours and works."""
         try:
             webhook = await client.webhook()
@@ -179,7 +179,7 @@ class WebhookReceiver:
             update = parse_json(request.body)
         except ValueError:
             return WebAnswer(400, "no JSON")
-        return await self._take(update, self._updates, self._intake)
+        return await self._commit(update, self._updates, self._intake)
 
     def _count_refused(self, *, has_secret: bool) -> None:
         now = asyncio.get_running_loop().time()
@@ -200,12 +200,12 @@ class WebhookReceiver:
             "from Telegram, or the reverse proxy removes the header X-Telegram-Bot-Api-Secret-Token"
         )
 
-    async def _take(self, update: object, updates: Updates, intake: InboundHandler) -> WebAnswer:
+    async def _commit(self, update: object, updates: Updates, intake: InboundHandler) -> WebAnswer:
         task = asyncio.current_task()
         assert task is not None
         self._taking.add(task)
         try:
-            await updates.take([update], intake, self._is_redelivered)
+            await updates.commit([update], intake, self._is_redelivered)
         except StoreUnavailable as error:
             self._store.again(str(error))
             return _NOT_NOW

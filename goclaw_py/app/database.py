@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from goclaw_py.app.progress import ProgressStep, Tell, untold
-from goclaw_py.app.schema import Dump, bring_up_to_date, ensure_fit
+from goclaw_py.app.schema import Dump, ensure_fit, migrate_schema
 from goclaw_py.config.models import Settings
 from goclaw_py.core.errors import NoDatabase, SessionShared, StoreError, StoreUnavailable
 from goclaw_py.records import Store
@@ -116,7 +116,7 @@ class Database:
         """
         if self._dsn is not None:
             await ensure_fit(address)
-        return await bring_up_to_date(address, refuse=refuse, dump=self._dump(), tell=self._tell)
+        return await migrate_schema(address, refuse=refuse, dump=self._dump(), tell=self._tell)
 
     def _dump(self) -> Dump | None:
         """Return how to back up the database; managed ones are backed up by their operators."""

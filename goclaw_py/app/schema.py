@@ -48,7 +48,7 @@ async def ensure_fit(address: Address) -> None:
             raise fault.error()
 
 
-async def bring_up_to_date(
+async def migrate_schema(
     address: Address,
     *,
     refuse: bool = False,
@@ -73,7 +73,7 @@ async def bring_up_to_date(
         if dump is not None and found.current:
             file = await _save(address, dump, found.latest, tell)
             log.info("migration_backup_saved", extra={"file": file})
-        done = await migrate(one, folder=migrations, on_step=partial(_tell_step, tell))
+        done = await migrate(one, folder=migrations, on_step=partial(_report_step, tell))
         if found.current and migrations == FOLDER:
             # A new database stays empty: a backup may be restored into it.
             await record(one, "schema.migrate", "database", {"applied": done})
@@ -82,7 +82,7 @@ async def bring_up_to_date(
     return done
 
 
-def _tell_step(tell: Tell, file: str, number: int, total: int) -> None:
+def _report_step(tell: Tell, file: str, number: int, total: int) -> None:
     tell(ProgressStep(f"applying {file}", number - 1, total, "migrations"))
 
 
@@ -102,7 +102,7 @@ async def _save(address: Address, dump: Dump, version: int, tell: Tell) -> str:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    telling = asyncio.create_task(_tell_size(part, tell))
+    telling = asyncio.create_task(_report_size(part, tell))
     try:
         _, errors = await process.communicate()
     except asyncio.CancelledError:
@@ -119,7 +119,7 @@ async def _save(address: Address, dump: Dump, version: int, tell: Tell) -> str:
     return str(file)
 
 
-async def _tell_size(file: Path, tell: Tell) -> None:
+async def _report_size(file: Path, tell: Tell) -> None:
     """Report the growth of a file until it is cancelled."""
     while True:
         size = await asyncio.to_thread(_size, file)

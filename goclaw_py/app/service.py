@@ -194,7 +194,7 @@ class Service:
         await self._cluster.join()
         await retry_until_available(self._live_settings.refresh)
         await retry_until_available(self._container.access_control.refresh)
-        await retry_until_available(self._container.take_up)
+        await retry_until_available(self._container.claim_pending)
         return True
 
     async def _work(
@@ -267,8 +267,8 @@ class Service:
             self._container.heartbeats.retry_notifications,
             self._container.heartbeats.run_retention,
             partial(delete_expired, self._store, self._clock, self._audit_kept),
-            self._keep_taking_up,
-            self._keep_knowing_people,
+            self._claim_pending_regularly,
+            self._refresh_people_regularly,
             self._live_settings.run,
         ]
 
@@ -304,16 +304,16 @@ class Service:
             )  # all channels may have stopped permanently; the API is still served
             self._pending.call()
 
-    async def _keep_taking_up(self) -> None:
+    async def _claim_pending_regularly(self) -> None:
         while True:
             is_due = self._pending.is_called
             self._pending.clear()
             async with _database_may_be_away():
-                await self._container.take_up(is_due=is_due)
+                await self._container.claim_pending(is_due=is_due)
                 await self._container.gateway.release_idle()
             await self._pending.wait(_HAND_OVER_S if self._ending else _PENDING_POLL_S)
 
-    async def _keep_knowing_people(self) -> None:
+    async def _refresh_people_regularly(self) -> None:
         while True:
             await self._people.wait(_GIVE_UP_S)
             self._people.clear()
@@ -372,17 +372,17 @@ class Service:
                 self._people.call()
                 self._container.forget_names()
             case Notice.CRON:
-                self._container.look_for_due()
+                self._container.poll_due()
             case Notice.SUBAGENTS:
-                self._container.look_for_subagents()
+                self._container.search_subagents()
                 self._pending.call()
             case Notice.SETTINGS:
                 self._live_settings.wake.call()
             case Notice.LANES:
-                self._container.lane_permits.look()
+                self._container.lane_permits.poll_soon()
             case Notice.NODES:
-                self._cluster.look()
-                self._container.calls.look()
+                self._cluster.check_others()
+                self._container.calls.poll()
                 self._container.supervisor.look()
 
     def _on_lost(self, node: NodeId) -> None:
@@ -392,7 +392,7 @@ class Service:
 
     def _on_recovery(self, recovery: RecoveryReport) -> None:
         """Update messages in channels that still show runs as running (SPEC CMD-3)."""
-        self._container.close_cut_runs(recovery)
+        self._container.close_interrupted_runs(recovery)
         self._pending.call()
 
 

@@ -32,17 +32,19 @@ class Manager:
     def ready(self) -> None:
         """Notify that the gateway is ready."""
         self._is_ready = True
-        self._tell("READY=1")
+        self._notify("READY=1")
 
     def stopping(self) -> None:
         """Notify that the shutdown has begun."""
-        self._tell("STOPPING=1")
+        self._notify("STOPPING=1")
 
     def alive(self) -> None:
         """Notify that the event loop runs; during a slow start, request more startup time."""
-        self._tell("WATCHDOG=1" if self._is_ready else f"EXTEND_TIMEOUT_USEC={_EXTEND_S:.0f}000000")
+        self._notify(
+            "WATCHDOG=1" if self._is_ready else f"EXTEND_TIMEOUT_USEC={_EXTEND_S:.0f}000000"
+        )
 
-    def _tell(self, state: str) -> None:
+    def _notify(self, state: str) -> None:
         if not self._address:
             return
         try:
@@ -65,7 +67,7 @@ async def managed(env: Mapping[str, str]) -> AsyncIterator[Manager]:
     if not address:
         yield manager
         return
-    watchdog = asyncio.create_task(_tell_always(manager, _every_s(env)), name="watchdog")
+    watchdog = asyncio.create_task(_notify_regularly(manager, _every_s(env)), name="watchdog")
     try:
         yield manager
     finally:
@@ -73,7 +75,7 @@ async def managed(env: Mapping[str, str]) -> AsyncIterator[Manager]:
         await asyncio.gather(watchdog, return_exceptions=True)
 
 
-async def _tell_always(manager: Manager, every_s: float) -> None:
+async def _notify_regularly(manager: Manager, every_s: float) -> None:
     while True:
         manager.alive()
         await asyncio.sleep(every_s)

@@ -44,7 +44,7 @@ _FLUSH_S: Final = 3.0
 """How long the shutdown waits for the export of the last spans."""
 
 
-def is_asked_for(environ: Mapping[str, str]) -> bool:
+def is_enabled(environ: Mapping[str, str]) -> bool:
     """Whether the environment enables tracing."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
@@ -60,7 +60,7 @@ async def tracing(release: str) -> AsyncIterator[Tracer]:
     Never raises: what is wrong about the variables is a warning in the log, and then nothing is
     traced. Call it when the log has been configured.
     """
-    made = _made(release) if is_asked_for(os.environ) else None
+    made = _made(release) if is_enabled(os.environ) else None
     if made is None:
         yield NO_SPANS
         return

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from goclaw_py.app.loop import run
 from goclaw_py.app.progress import Tell
 from goclaw_py.app.uncaught import log_the_uncaught
-from goclaw_py.cli.progress import progress, say, tell
+from goclaw_py.cli.progress import progress, report, say
 from goclaw_py.config import Settings, web_token
 from goclaw_py.core.concurrency import in_import_thread
 from goclaw_py.core.errors import AgentError, ChannelError, NotSent, SettingError
@@ -47,7 +47,7 @@ def open_control(settings: Settings, *, create: bool) -> AbstractAsyncContextMan
     """
     from goclaw_py.app.control import open_control as opened  # noqa: PLC0415
 
-    return opened(settings, create=create, tell=tell)
+    return opened(settings, create=create, tell=report)
 
 
 def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -> int:
@@ -75,7 +75,7 @@ def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -
 
         shown = None if front is None else chat
         work = gateway(
-            settings, say=say, tell=tell, greet=greet, front=shown, may_migrate=may_migrate
+            settings, say=say, tell=report, greet=greet, front=shown, may_migrate=may_migrate
         )
         log_the_uncaught()
         return run(work)
@@ -240,7 +240,7 @@ async def _connection(settings: Settings) -> AsyncIterator[Connection]:
     from goclaw_py.app.database import Database  # noqa: PLC0415
     from goclaw_py.store.postgres import connection  # noqa: PLC0415
 
-    database = Database(settings, tell=tell, create=False)
+    database = Database(settings, tell=report, create=False)
     try:
         async with connection(await database.address()) as one:
             yield one
@@ -261,7 +261,7 @@ async def check_up(settings: Settings) -> Checkup:
     from goclaw_py.app.database import Database  # noqa: PLC0415
     from goclaw_py.store.postgres.checkup import check_up as asked  # noqa: PLC0415
 
-    database = Database(settings, tell=tell, create=False)
+    database = Database(settings, tell=report, create=False)
     try:
         return await asked(await database.address(), SystemClock())
     finally:
@@ -272,7 +272,7 @@ async def migrate(settings: Settings) -> list[str]:
     """Apply pending migrations, as at a start; return the names of the files."""
     from goclaw_py.app.database import Database  # noqa: PLC0415
 
-    database = Database(settings, tell=tell)
+    database = Database(settings, tell=report)
     try:
         return await database.migrate(await database.address())
     finally:
@@ -304,9 +304,9 @@ def settings_use(backup: Backup, home: Path, *, files: bool) -> SettingsUse | No
 
 async def in_the_way(settings: Settings, backup: Backup, *, files: bool, outside: bool) -> InTheWay:
     """Return what a restore would overwrite. Raises ``BackupError`` if it is impossible."""
-    from goclaw_py.app.backup.restore import look  # noqa: PLC0415
+    from goclaw_py.app.backup.restore import plan_restore  # noqa: PLC0415
 
-    return await look(settings, backup, files=files, outside=outside, tell=tell)
+    return await plan_restore(settings, backup, files=files, outside=outside, tell=report)
 
 
 async def restore(

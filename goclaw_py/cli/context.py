@@ -17,7 +17,7 @@ from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli import completion
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Printer, full_width
-from goclaw_py.cli.progress import progress, tell
+from goclaw_py.cli.progress import progress, report
 from goclaw_py.core.errors import GoclawError, NoGateway
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Cli:
         async def asked() -> T:
             async with connected(settings, create=create) as control:
                 if what:
-                    tell(ProgressStep(what))
+                    report(ProgressStep(what))
                 return await question(control)
 
         with progress("looking for the gateway"):
@@ -177,7 +177,7 @@ def answer(
     return found
 
 
-def look(
+def answer_or_watch(
     ctx: typer.Context,
     question: Question[T],
     output: Printer[T],
@@ -208,7 +208,7 @@ async def connected(settings: Settings, *, create: bool = False) -> AsyncIterato
         from goclaw_py.cli.client.control import RemoteControl  # noqa: PLC0415
 
         async with RemoteControl(path) as remote:
-            tell(ProgressStep("asking the gateway"))
+            report(ProgressStep("asking the gateway"))
             yield remote
     else:
         from goclaw_py.cli import composition  # noqa: PLC0415

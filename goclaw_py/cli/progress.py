@@ -44,18 +44,18 @@ def progress(what: str, *, lines: bool = False) -> Iterator[Tell]:
     """
     global _display  # noqa: PLW0603  (a terminal has one display)
     if _display is not None or os.environ.get("GOCLAW_PROGRESS") == "off":
-        tell(ProgressStep(what))
-        yield tell
+        report(ProgressStep(what))
+        yield report
         return
     _display = _Display(ProgressStep(what), is_bar=not lines and _is_movable())
     try:
-        yield tell
+        yield report
     finally:
         _display.close()
         _display = None
 
 
-def tell(step: ProgressStep) -> None:
+def report(step: ProgressStep) -> None:
     """Report progress. Returns at once; may be called from any thread, and without a display."""
     if (display := _display) is not None:
         display.step = step

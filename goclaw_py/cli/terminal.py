@@ -98,7 +98,7 @@ class StandardTerminal:
 
     def _offer(self, line: str | None) -> bool:
         self._room.acquire()
-        return self._tell(lambda: self._lines.put_nowait(line))
+        return self._in_loop(lambda: self._lines.put_nowait(line))
 
     def _write_all(self) -> None:
         while (job := self._out.get()) is not None:
@@ -108,13 +108,13 @@ class StandardTerminal:
                     data = data[os.write(self._sink, data) :]
             except OSError as error:
                 failure = error
-                ok = self._tell(lambda done=done, e=failure: _fail(done, e))  # type: ignore[misc]
+                ok = self._in_loop(lambda done=done, e=failure: _fail(done, e))  # type: ignore[misc]
             else:
-                ok = self._tell(lambda done=done: _succeed(done))  # type: ignore[misc]
+                ok = self._in_loop(lambda done=done: _succeed(done))  # type: ignore[misc]
             if not ok:
                 return
 
-    def _tell(self, what: Callable[[], None]) -> bool:
+    def _in_loop(self, what: Callable[[], None]) -> bool:
         try:
             self._loop.call_soon_threadsafe(what)
         except RuntimeError:
@@ -149,7 +149,7 @@ def standard_terminal() -> Iterator[StandardTerminal]:
 
 
 @contextmanager
-def cut_without_a_reader() -> Iterator[None]:
+def fail_without_reader() -> Iterator[None]:
     """Raise ``BrokenPipeError`` in the block as soon as the reader of standard output is gone.
 
     The block is cancelled wherever it waits. Files and terminals have no such event; and where the
@@ -168,7 +168,7 @@ def cut_without_a_reader() -> Iterator[None]:
         task.cancel()
 
     # The write end of a pipe becomes readable only when the read end is closed.
-    is_watched = number >= 0 and _is_told(loop, number, cut)
+    is_watched = number >= 0 and _is_watched(loop, number, cut)
     try:
         yield
     except asyncio.CancelledError:
@@ -205,7 +205,7 @@ def _pipe() -> int:
         return -1
 
 
-def _is_told(loop: asyncio.AbstractEventLoop, number: int, cut: Callable[[], None]) -> bool:
+def _is_watched(loop: asyncio.AbstractEventLoop, number: int, cut: Callable[[], None]) -> bool:
     try:
         loop.add_reader(number, cut)
     except (OSError, NotImplementedError):

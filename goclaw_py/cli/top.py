@@ -19,7 +19,7 @@ from goclaw_py.cli.output import clock, duration, one_line
 from goclaw_py.cli.terminal import is_full_terminal, until_interrupted
 from goclaw_py.core.display_names import SHORT_ID
 from goclaw_py.core.text import count
-from goclaw_py.scheduler.texts import taken_text, waits_for
+from goclaw_py.scheduler.texts import used_text, waits_for
 from goclaw_py.scheduler.views import Backlog, GatewayStatus, LaneView, RunState, RunView
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def screen(status: GatewayStatus, names: dict[str, str], columns: int, rows: int
         f"database {status.database}  {_backlog(status.backlog)}",
     ]
     found = [one_line(text, columns - 2) for text in _warnings(status)]
-    warnings = [text for text, *_ in _cut([(text,) for text in found], _MAX_WARNINGS)]
+    warnings = [text for text, *_ in _fitting([(text,) for text in found], _MAX_WARNINGS)]
     texts = [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
     texts += [Text(f"! {line}", "yellow", no_wrap=True, overflow="ellipsis") for line in warnings]
 
@@ -113,10 +113,10 @@ def screen(status: GatewayStatus, names: dict[str, str], columns: int, rows: int
     waiting = [_waiting(run, names) for run in status.runs if run.state in _WAITING]
     # Each of three tables has a blank line before it, and a head.
     room = rows - len(texts) - 6
-    lanes = _cut([_lane(lane) for lane in status.lanes], max(room // 3, 1))
+    lanes = _fitting([_lane(lane) for lane in status.lanes], max(room // 3, 1))
     room -= len(lanes)
-    running = _cut(running, max(room - min(len(waiting) or 1, room // 3), 1))
-    waiting = _cut(waiting, max(room - (len(running) or 1), 1))
+    running = _fitting(running, max(room - min(len(waiting) or 1, room // 3), 1))
+    waiting = _fitting(waiting, max(room - (len(running) or 1), 1))
     tables = (
         _table(_LANES, lanes, "no lanes"),
         _table(_RUNNING if columns >= _WIDE else _RUNNING[:-1], running, "nothing is running"),
@@ -142,7 +142,7 @@ def _backlog(backlog: Backlog | None) -> str:
 
 
 def _lane(lane: LaneView) -> tuple[str, ...]:
-    taken = taken_text(lane) + (" closed" if lane.closed else "")
+    taken = used_text(lane) + (" closed" if lane.closed else "")
     return lane.name, taken, *map(str, (lane.waiting, lane.finished, lane.cancelled, lane.failed))
 
 
@@ -166,7 +166,7 @@ def _waiting(run: RunView, names: dict[str, str]) -> tuple[str, ...]:
     return run.id[:SHORT_ID], duration(run.for_s), session, waits_for(run)
 
 
-def _cut(rows: Sequence[tuple[str, ...]], room: int) -> list[tuple[str, ...]]:
+def _fitting(rows: Sequence[tuple[str, ...]], room: int) -> list[tuple[str, ...]]:
     """Return the rows that fit; the last line counts the others."""
     if len(rows) <= room:
         return list(rows)

@@ -60,7 +60,7 @@ PLACES: Final = {
     "config": ("goclaw_py.operations.settings.command:app", settings.HELP),
     "simulate": (
         "simulate.commands:simulate",
-        "Forecast runs of jobs and heartbeats, jobs, and their cost.",
+        "Forecast runs of jobs and heartbeats, and their cost.",
     ),
     "migrate": ("system.gateway:migrate", "Apply pending database migrations."),
     "backup": ("system.backup:backup", "Back up database, workspaces and settings to a file."),

@@ -21,7 +21,7 @@ import typer
 from goclaw_py.cli.context import Question
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, clock
-from goclaw_py.cli.terminal import cut_without_a_reader, until_interrupted
+from goclaw_py.cli.terminal import fail_without_reader, until_interrupted
 from goclaw_py.core.errors import GoclawError, NoGateway, StoreUnavailable
 from goclaw_py.web.sockets import is_answered, socket_path
 
@@ -76,13 +76,13 @@ class Display:
         if len(lines) > room:
             left = len(lines) - room + 1
             lines[room - 1 :] = [f"… and {left} more lines"]
-        text = "".join(f"{_cut(line, size.columns)}{_END_OF_LINE}\n" for line in lines)
+        text = "".join(f"{_truncated(line, size.columns)}{_END_OF_LINE}\n" for line in lines)
         # Write once, and overwrite instead of clearing first, so that it does not flicker.
         _write(f"{_HOME if self._begun else _CLEAR}{text}{_BELOW}")
         self._begun = True
 
 
-def _cut(line: str, columns: int) -> str:
+def _truncated(line: str, columns: int) -> str:
     """Cut a line to the width of the terminal: wrapping would scroll the first line away."""
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
 
@@ -163,18 +163,18 @@ class Watching:
 
     def ask(self, question: Question[T]) -> T:
         """Ask the gateway, or the database if no gateway is running and that suffices."""
-        return self._runner.run(self._asked(question))
+        return self._runner.run(self._answer(question))
 
     def pause(self, seconds: float) -> None:
         """Wait; connections stay alive meanwhile. Raises ``BrokenPipeError``."""
 
         async def paused() -> None:
-            with cut_without_a_reader():
+            with fail_without_reader():
                 await asyncio.sleep(seconds)
 
         self._runner.run(paused())
 
-    async def _asked(self, question: Question[T]) -> T:
+    async def _answer(self, question: Question[T]) -> T:
         control = await self._connected()
         try:
             return await question(control)
@@ -224,11 +224,11 @@ def watch(
     with until_interrupted(), Watching(settings, connect) as watching:
         while True:
             canvas = _Canvas(interactive=interactive)
-            _look(lambda: output.print(watching.ask(question)), screen, canvas)
+            _watch_loop(lambda: output.print(watching.ask(question)), screen, canvas)
             watching.pause(every_s)
 
 
-def _look(show: Callable[[], None], screen: Screen, canvas: _Canvas) -> None:
+def _watch_loop(show: Callable[[], None], screen: Screen, canvas: _Canvas) -> None:
     beside = StringIO()
     try:
         with redirect_stdout(canvas), redirect_stderr(beside):

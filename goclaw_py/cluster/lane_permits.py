@@ -47,7 +47,7 @@ class _Own:
         wanted = min(load.waiting, max(load.concurrency + len(self.gone), known))
         return LaneShare(lane, load.concurrency, tuple(self.held), tuple(self.gone), wanted)
 
-    def take(self, share: LaneShare, grant: LaneGrant) -> None:
+    def apply(self, share: LaneShare, grant: LaneGrant) -> None:
         """Apply the response; slots in it need not be reported again."""
         self.gone = [place for place in self.gone if place not in share.gone]
         self.held += grant.places
@@ -78,9 +78,9 @@ class ClusterLanePermits:
         self._is_to_look = False
         self._lanes = [lane.name for lane in dispatcher.lanes() if lane.shared]
         if self._lanes:
-            dispatcher.tell_changes(self._wake.call)
+            dispatcher.notify_changes(self._wake.call)
 
-    def look(self) -> None:
+    def poll_soon(self) -> None:
         """Look soon: other nodes have released slots."""
         self._is_to_look = True
         self._wake.call()
@@ -97,12 +97,12 @@ class ClusterLanePermits:
                 look_at = loop.time() + _LOOK_S
             try:
                 for lane in self._lanes:
-                    await self._keep(lane, look=look)
+                    await self._keep_reporting(lane, look=look)
             except StoreUnavailable as error:
                 log.debug("store_unavailable", extra={"error": str(error), "part": "shared_lanes"})
             await self._wake.wait(look_at - loop.time())
 
-    async def _keep(self, lane: LaneName, *, look: bool) -> None:
+    async def _keep_reporting(self, lane: LaneName, *, look: bool) -> None:
         """Report changes; with ``look``, also repeat the request while a run waits."""
         node = self._node()
         if node != self._owner:
@@ -119,7 +119,7 @@ class ClusterLanePermits:
         if self._node() != node:
             self._wake.call()
             return
-        own.take(share, grant)
+        own.apply(share, grant)
         if grant.places or (share.wanted and grant.elsewhere != own.elsewhere):
             own.elsewhere = grant.elsewhere
             # Grants are a change too, which the next round reports.

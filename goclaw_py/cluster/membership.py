@@ -102,7 +102,7 @@ class Membership:
 
     def duties(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """The background tasks of a node, each of which runs until cancelled."""
-        return self.keep, self.guard, self.watch
+        return self.renew_regularly, self.guard, self.watch
 
     async def leave(self) -> None:
         """Release everything."""
@@ -111,7 +111,7 @@ class Membership:
         for node in filter(None, (self._given_up, self._former, self.node.id)):
             await self._store.leave(node, now=self._clock.now())
 
-    async def keep(self) -> None:
+    async def renew_regularly(self) -> None:
         """Renew the lease, and do nothing that could delay it. Runs until cancelled."""
         while True:
             await asyncio.sleep(RENEW_S)
@@ -156,13 +156,13 @@ class Membership:
                     await self._end_leases_ahead()
                     await self.recover()
                 self._peers = tuple(await self._store.nodes())
-                self._tell_differences()
+                self._log_differences()
             except StoreUnavailable as error:
                 log.debug("store_unavailable", extra={"error": str(error), "part": "cluster"})
                 was_away = True
             await self._changed.wait(RECOVER_S)
 
-    def look(self) -> None:
+    def check_others(self) -> None:
         """Check for other nodes: a node that believes to be alone is not, until it has checked."""
         self._news += 1
         self._has_company = True
@@ -182,7 +182,7 @@ class Membership:
         live = (node for node in self.others() if node.is_live(now))
         return [line for node in live if (line := differences(self.node, node))]
 
-    def _tell_differences(self) -> None:
+    def _log_differences(self) -> None:
         found = frozenset(self._differences())
         for line in sorted(found - self._told):
             log.warning("node_differs", extra={"warning": line})

@@ -55,7 +55,7 @@ class NodeRpc:
         """Register a handler. Its ``GoclawError`` is returned to the caller."""
         self._handlers[what] = handler
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Check for requests and responses."""
         self._wake.call()
         for wake in self._waiting:
@@ -93,8 +93,8 @@ class NodeRpc:
             while True:
                 self._wake.clear()
                 try:
-                    for call in await self._store.asked(self.node()):
-                        self._take(call)
+                    for call in await self._store.open_calls(self.node()):
+                        self._start_answer(call)
                 except StoreUnavailable as error:
                     log.debug(
                         "store_unavailable", extra={"error": str(error), "part": "node_calls"}
@@ -104,7 +104,7 @@ class NodeRpc:
             for task in self._working.values():
                 task.cancel()
 
-    def _take(self, call: NodeCall) -> None:
+    def _start_answer(self, call: NodeCall) -> None:
         if call.id in self._working:
             return
         working = asyncio.create_task(self._answer(call), name=f"answer {call.id}")

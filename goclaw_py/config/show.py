@@ -61,7 +61,7 @@ class _View:
                 yield from self.table(*here, value)
             elif isinstance(value, Mapping):
                 yield from self._named(*here, value)
-            elif value is None and (origin := _kept_at(section, key)) is not None:
+            elif value is None and (origin := _secret_source(section, key)) is not None:
                 yield _secret(here[0], origin, about(field))
             else:
                 one = self._one(*here, _written(value, field), about(field))
@@ -117,7 +117,7 @@ class _View:
         return origin
 
 
-def _kept_at(section: BaseModel, key: str) -> Origin | None:
+def _secret_source(section: BaseModel, key: str) -> Origin | None:
     """Return the variable or file of a secret that is not set directly."""
     variable, file = (getattr(section, f"{key}{ending}", None) for ending in ("_env", "_file"))
     if variable is not None:

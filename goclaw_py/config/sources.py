@@ -98,7 +98,7 @@ def read_environment(env: Mapping[str, str]) -> tuple[Layer, list[SettingError]]
         path = _path(name)
         if path is None:
             errors.append(UnknownVariable(name, _nearest(name)))
-        elif not _put(values, path, EnvText(env[name])):
+        elif not _insert(values, path, EnvText(env[name])):
             twice = f"{'.'.join(path)} is also set by another variable; unset one"
             errors.append(UnknownVariable(name, twice))
         else:
@@ -156,7 +156,7 @@ def _where(message: str, text: str) -> tuple[int, str]:
     return line, f"this is not valid TOML: {message[: found.start()] if found else message}"
 
 
-def _put(tree: Tree, path: KeyPath, value: EnvText) -> bool:
+def _insert(tree: Tree, path: KeyPath, value: EnvText) -> bool:
     """Insert a value at its path. Return False if there already is another value."""
     for key in path[:-1]:
         below = tree.setdefault(key, {})

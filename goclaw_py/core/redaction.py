@@ -88,7 +88,7 @@ class Redactor:
             return text
         for _, pattern in self._known:
             text = pattern.sub(HIDDEN, text)
-        text = LIKE_A_SECRET.sub(_keep_name, text)
+        text = LIKE_A_SECRET.sub(_hidden_value, text)
         return LIKE_A_KEY.sub(HIDDEN, text)
 
     def suspects(self, text: str) -> bool:
@@ -138,7 +138,7 @@ _SECRET_NAME: Final = re.compile(
 )
 
 
-def _keep_name(found: re.Match[str]) -> str:
+def _hidden_value(found: re.Match[str]) -> str:
     return f"{found['address'] or found['name'] or ''}{HIDDEN}"
 
 

@@ -91,7 +91,7 @@ def first_words(text: str, limit_chars: int) -> str:
 
     A longer word is cut like any text.
     """
-    return cut_text(" ".join(text.split()), limit_chars)
+    return truncate(" ".join(text.split()), limit_chars)
 
 
 def visible_line(text: str) -> str:
@@ -108,7 +108,7 @@ def visible_line(text: str) -> str:
     return "" if is_blank(line) else line
 
 
-def cut_text(text: str, limit_chars: int) -> str:
+def truncate(text: str, limit_chars: int) -> str:
     """Shorten to at most ``limit_chars`` code points, with an ellipsis at a cut.
 
     ``limit_chars`` is at least 1.
@@ -118,7 +118,7 @@ def cut_text(text: str, limit_chars: int) -> str:
     return text[: _safe_end(text, limit_chars - len(ELLIPSIS))].rstrip() + ELLIPSIS
 
 
-def cut_bytes(text: str, limit_bytes: int) -> str:
+def truncate_bytes(text: str, limit_bytes: int) -> str:
     """Return the beginning of a text, at most ``limit_bytes`` of UTF-8, cut between characters."""
     text = well_formed(text)
     encoded = text.encode()
@@ -139,7 +139,7 @@ def split_text(text: str, limit: int) -> list[str]:
     # Indentation of a first line is content, empty lines above it are not.
     rest = _EMPTY_LINES.sub("", text).rstrip()
     while (end := _fitting(rest, limit)) < len(rest):
-        stop, start = _cut(rest, end)
+        stop, start = _split_position(rest, end)
         parts.append(rest[:stop].rstrip())
         rest = _EMPTY_LINES.sub("", rest[start:])
     parts.append(rest)
@@ -155,7 +155,7 @@ def _fitting(text: str, limit: int) -> int:
     return end
 
 
-def _cut(text: str, end: int) -> tuple[int, int]:
+def _split_position(text: str, end: int) -> tuple[int, int]:
     """Return where the first part ends and the next one begins, if ``end`` code points fit."""
     for pattern in (_PARAGRAPH, _LINE):
         if gap := _last_gap(pattern, text, end // 2, end):
@@ -230,7 +230,7 @@ def _flag_halves_before(text: str, place: int) -> int:
 
 def clause(text: str, limit_chars: int) -> str:
     """Return a text on one line, without a full stop, to be put into a sentence."""
-    return cut_text(" ".join(text.split()), limit_chars).rstrip(".")
+    return truncate(" ".join(text.split()), limit_chars).rstrip(".")
 
 
 def sentence(text: str) -> str:

@@ -115,7 +115,7 @@ class Container:
         self.lane_permits = ClusterLanePermits(store, clock, dispatcher, node)
         self.feed = RunEventBroker(clock)
         self.budget_tracker = BudgetTracker(
-            store, clock, deps.limits, self._over_budget, self.incidents.tell
+            store, clock, deps.limits, self._over_budget, self.incidents.alert
         )
         self.turns = Turns()
         self.mailboxes = Mailboxes(self.turns)
@@ -152,7 +152,7 @@ class Container:
         self._build_ends(deps)
         engines = (self.job_module.occurrences, self.heartbeats.heartbeat_runs)
         self.unattended = UnattendedRuns(
-            store, clock, dispatcher, engines, self._live, self.close_cut_runs
+            store, clock, dispatcher, engines, self._live, self.close_interrupted_runs
         )
 
     def _build_owners(
@@ -190,7 +190,7 @@ class Container:
             incidents=self.incidents,
             meter=deps.meter,
         )
-        chains = ChainLimit(store, clock, deps.max_chained_turns, self.incidents.tell)
+        chains = ChainLimit(store, clock, deps.max_chained_turns, self.incidents.alert)
         self.job_module = JobModule(
             store,
             clock,
@@ -403,7 +403,7 @@ class Container:
             settings=settings,
         )
 
-    async def take_up(self, *, is_due: bool = True) -> None:
+    async def claim_pending(self, *, is_due: bool = True) -> None:
         """Claim messages that wait in the database: after a crash, or from another node.
 
         With ``is_due`` something was heard of them; otherwise it is a periodic look.
@@ -452,18 +452,18 @@ class Container:
         """Store stops of the node that this process was, before its claims are released."""
         await self.stops.local.database.release_former()
 
-    def look_for_due(self) -> None:
+    def poll_due(self) -> None:
         """Check again what is due when."""
         self.job_module.wake.call()
         self.heartbeats.wake.call()
 
-    def look_for_subagents(self) -> None:
-        """Search for interrupted background subagents when ``take_up`` is called next."""
+    def search_subagents(self) -> None:
+        """Search for interrupted background subagents when ``claim_pending`` is called next."""
         self._look_for_subagents_at = self._clock.now()
 
-    def close_cut_runs(self, recovery: RecoveryReport) -> None:
+    def close_interrupted_runs(self, recovery: RecoveryReport) -> None:
         """Notify channels of lost runs, which they may still show as running (SPEC CMD-3)."""
-        self.look_for_subagents()
+        self.search_subagents()
         for run in recovery.cut_runs:
             if run.target is None:
                 continue

@@ -64,7 +64,7 @@ class GatewayControl(StoreControl):
     ) -> AsyncGenerator[LiveEvent]:
         key = None if session is None else await self._key(session)
         with self._feed.subscribe(key, after) as events:
-            while (missed := events.take()) is not None:
+            while (missed := events.next_event()) is not None:
                 yield missed
             runs = tuple(run for run in self._dispatcher.runs() if self._belongs(run, key))
             yield LiveNow(self._clock.now(), key, runs, id=events.place)

@@ -61,7 +61,7 @@ class UnattendedRuns:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                await self._look()
+                await self._check()
             except StoreUnavailable as error:
                 log.debug("store_unavailable", extra={"error": str(error), "part": "unattended"})
                 self._suspects = frozenset()
@@ -76,7 +76,7 @@ class UnattendedRuns:
         what = f"{runs} stood still without a task and ended as lost, which is a bug"
         return (f"{what}; see: goclaw runs list --outcome lost",)
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         node = self._live()
         if node is None:
             return

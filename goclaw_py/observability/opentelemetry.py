@@ -85,7 +85,7 @@ class Tracing(Tracer):
         ):
             yield
 
-    def hear(self, run_id: RunId, event: LoopEvent) -> None:
+    def on_event(self, run_id: RunId, event: LoopEvent) -> None:
         """Create spans of tool calls and model requests."""
         run = self._open.get(run_id)
         if run is None:

@@ -44,7 +44,7 @@ class BackgroundStore(Protocol):
         itself.
         """
 
-    async def take_unmentioned(
+    async def claim_unmentioned(
         self, session: SessionKey, run: RunId, *, until: datetime, now: datetime
     ) -> list[InboundMessage]:
         """Give a started run the messages of its session since the last run, in order.

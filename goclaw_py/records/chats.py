@@ -161,7 +161,7 @@ class ChatStore(Protocol):
         Opening a topic again resets ``told``. Sends ``Notice.PEOPLE`` if the state has changed.
         """
 
-    async def tell_topic_gone(
+    async def notify_topic_gone(
         self, target: Target, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         """Notify people once that a topic's messages go to another topic.

@@ -141,7 +141,7 @@ class HeartbeatStore(Protocol):
 
     # ---------------------------------------------------------------- preconditions and events
 
-    async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
+    async def run_facts(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
         """Return the facts that the preconditions of a heartbeat run need."""
 
     async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
@@ -191,7 +191,7 @@ class HeartbeatStore(Protocol):
     ) -> list[Undelivered]:
         """Return alerts that failed since then and were not reported yet, the oldest first."""
 
-    async def tell_undelivered(
+    async def notify_undelivered(
         self, heartbeat_run: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         """Report an undelivered alert in another chat, once.

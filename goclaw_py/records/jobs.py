@@ -267,7 +267,7 @@ class GatewayJobStore(JobStore, Protocol):
     async def occurrences_elsewhere(self, nodes: Collection[NodeId]) -> list[OccurrenceClaim]:
         """Return the unfinished occurrences that none of these nodes has, and that do not wait."""
 
-    async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
+    async def was_notified_in(self, occurrence: OccurrenceId, target: Target) -> bool:
         """Return whether a message about an occurrence was for this chat, in any thread."""
 
     async def settle_results(self, *, now: datetime) -> list[UnreportedOccurrence]:
@@ -279,7 +279,7 @@ class GatewayJobStore(JobStore, Protocol):
         whose message an operator has dropped.
         """
 
-    async def tell_result(
+    async def notify_result(
         self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         """Add messages about an undelivered result, once; False if it was reported before."""

@@ -158,7 +158,7 @@ class NodeStore(MembershipStore, Protocol):
     async def owner(self, session: SessionKey) -> NodeId | None:
         """Return the node that owns a session, which may be expired; None if no node does."""
 
-    async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
+    async def claim_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
         """Take a named lease. True if it was free, this node's already, or its owner's expired."""
 
     async def drop_lease(self, name: str, node: NodeId) -> None:
@@ -268,7 +268,7 @@ class CallStore(Protocol):
         Deletes calls that are older than a minute. Sends ``Notice.NODES``.
         """
 
-    async def asked(self, node: NodeId) -> list[NodeCall]:
+    async def open_calls(self, node: NodeId) -> list[NodeCall]:
         """Return the unanswered calls to a node, the oldest first."""
 
     async def answer(self, call: int, answer: str) -> None:

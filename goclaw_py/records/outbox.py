@@ -176,7 +176,7 @@ class OutboxStore(Protocol):
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
         """Return a row, or None if it is not stored."""
 
-    async def cut_answers(
+    async def drop_answers(
         self,
         session: SessionKey,
         chat: Target,

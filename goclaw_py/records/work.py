@@ -61,7 +61,7 @@ class WorkStore(Protocol):
     async def add_work(self, new: NewWork, *, now: datetime) -> StoredWorkItem:
         """Append an item to its queue."""
 
-    async def take_work(
+    async def claim_work(
         self, queue: str, job: JobId, *, now: datetime, forgotten: datetime
     ) -> StoredWorkItem | None:
         """Return the item that a job has taken already, or take the oldest free one; None: none.

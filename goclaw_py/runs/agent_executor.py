@@ -44,7 +44,7 @@ from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, over
 from goclaw_py.runs.events.broker import RunEventBroker
 from goclaw_py.runs.instructions import Instructions
 from goclaw_py.runs.replies.wait_line import HeardEvent
-from goclaw_py.runs.run_journal import Journal, NoteStore, told_of
+from goclaw_py.runs.run_journal import Journal, NoteStore, interrupted_calls_prompt
 from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.thoughts import ThoughtFilter, separate
 from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
@@ -254,7 +254,7 @@ class AgentExecutor:
             recorded=journal.recorded,
             call_key=journal.call_key,
             steps=progress.begun.steps or (),
-            interrupted=told_of(progress.begun.cut_calls),
+            interrupted=interrupted_calls_prompt(progress.begun.cut_calls),
             can_ask=job.can_ask,
             is_granted=partial(self._is_granted, run),
         )
@@ -383,11 +383,11 @@ class AgentExecutor:
     def _publish(
         self, run: NewRun, progress: RunRecorder, journal: Journal, hear: Hear, event: LoopEvent
     ) -> None:
-        progress.hear(event, self._clock)
-        journal.hear(event)
+        progress.on_event(event, self._clock)
+        journal.on_event(event)
         if self._use.feed.is_watched:
-            self._use.feed.hear(run, event)
-        self._use.spans.hear(run.id, event)
+            self._use.feed.on_event(run, event)
+        self._use.spans.on_event(run.id, event)
         if isinstance(event, ModelStep):
             self._use.budget_tracker.note(run.id, event.usage, done=event.done)
         elif not isinstance(event, RunNoted | TakenStep):

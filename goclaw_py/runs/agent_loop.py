@@ -216,7 +216,7 @@ class RunRequest:
         return "\n".join(part.text for part in self.parts)
 
     @property
-    def said(self) -> str:
+    def own_texts(self) -> str:
         """The senders' own texts, without names and quotes of earlier messages."""
         texts = (
             part.text if isinstance(part, FilePart) or part.said is None else part.said

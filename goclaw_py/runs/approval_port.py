@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedChat:
+class ApprovalChat:
     """The chat of a run.
 
     Args:
@@ -48,7 +48,7 @@ class Questions:
     say: tuple[OutboundMessage, ...] = ()
 
 
-Ask = Callable[[ApprovalNeeded, AgentName, AskedChat | None], Awaitable[Questions]]
+Ask = Callable[[ApprovalNeeded, AgentName, ApprovalChat | None], Awaitable[Questions]]
 """Returns what is stored with the end of a run that asks; waits for the database."""
 
 

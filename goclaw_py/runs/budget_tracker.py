@@ -110,7 +110,7 @@ class _Account:
 
 # By identity: several ask about the same day at once.
 @dataclass(slots=True, eq=False)
-class _Look:
+class _Query:
     """A database query in progress."""
 
     day: _Day
@@ -147,7 +147,7 @@ class BudgetTracker:
         """The parents of runs that have not started; these may end before that."""
         self._stored: dict[_Day, Usage] = {}
         """The usage of each day in the last query, and what was stored since."""
-        self._looks: list[_Look] = []
+        self._looks: list[_Query] = []
         self._asked_at: dict[_Day, float] = {}
         """When days with a ``max_age_s`` were queried, by the loop's clock."""
 
@@ -279,7 +279,7 @@ class BudgetTracker:
 
     async def _ask(self, day: _Day) -> None:
         """Query the usage of a day, which other processes may have increased."""
-        look = _Look(day)
+        look = _Query(day)
         if day.max_age_s:
             for old in [one for one in self._asked_at if one.since < day.since]:
                 del self._asked_at[old], self._stored[old]

@@ -11,7 +11,7 @@ from typing import Final
 
 from goclaw_py.core.errors import AgentError
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.core.workspace.files import NotThere, Version, Workspace, WorkspaceError
 
 DEFAULT_FILE: Final = "AGENTS.md"
@@ -93,7 +93,7 @@ class Instructions:
         most = f"instructions are at most {self._max_chars:,} characters"
         if not room:
             return f"[{path} is omitted: {most}]"
-        return f"{cut_text(text, room)}\n[{path} is cut here: {most}]"
+        return f"{truncate(text, room)}\n[{path} is cut here: {most}]"
 
     def _text(self, agent: AgentName, path: str, *, may_load: bool) -> _Text:
         """Return the beginning of a file, up to the limit. Raises ``_Changed``."""

@@ -27,7 +27,7 @@ from goclaw_py.core.errors import Fenced, StoreUnavailable
 from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.run_events import ToolEnded, ToolStarted
 from goclaw_py.core.run_steps import MOST_STORED, RunStep, TakenStep, ValueStep
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.records import RunSoFar, ToolCall
 from goclaw_py.runs.agent_loop import LoopEvent, ModelStep
 from goclaw_py.runs.run_recorder import RunRecorder
@@ -69,7 +69,7 @@ class Journal:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
-    def hear(self, event: LoopEvent) -> None:
+    def on_event(self, event: LoopEvent) -> None:
         """Start to store what ``progress`` has recorded, if it matters."""
         step = step_of(event)
         if isinstance(step, ToolStarted):
@@ -140,17 +140,17 @@ def step_of(event: LoopEvent) -> RunStep | None:
             return None
 
 
-def told_of(calls: Sequence[ToolCall]) -> str:
+def interrupted_calls_prompt(calls: Sequence[ToolCall]) -> str:
     """Return the prompt about tool calls of interrupted runs; "" if there were none."""
     lines = [_line(call) for call in calls[-_MOST_CALLS:]]
-    return texts.cut_calls(lines, len(calls) - len(lines)) if lines else ""
+    return texts.interrupted_calls(lines, len(calls) - len(lines)) if lines else ""
 
 
 def _line(call: ToolCall) -> str:
-    arguments = cut_text(" ".join(call.arguments.split()), _ARGUMENTS)
+    arguments = truncate(" ".join(call.arguments.split()), _ARGUMENTS)
     if call.ok is None:
         became = texts.CALL_UNKNOWN
     else:
         became = texts.CALL_DONE if call.ok else texts.CALL_FAILED
-        became = f"{became}: {cut_text(' '.join(call.result.split()), _RESULT)}"
+        became = f"{became}: {truncate(' '.join(call.result.split()), _RESULT)}"
     return f"- {call.name}({arguments}) -> {became}"

@@ -26,7 +26,7 @@ from goclaw_py.core.run_events import (
     ToolStarted,
     Usage,
 )
-from goclaw_py.core.text import cut_text, error_text
+from goclaw_py.core.text import error_text, truncate
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import RunEnd, RunStartResult, Summary, ToolCall
 from goclaw_py.runs.agent_loop import (
@@ -83,7 +83,7 @@ class RunRecorder:
     _calls: dict[str, ToolCall] = field(default_factory=dict)
     _has_effects: bool = False
 
-    def hear(self, event: LoopEvent, clock: Clock) -> None:
+    def on_event(self, event: LoopEvent, clock: Clock) -> None:
         """Record an event."""
         match event:
             case TextDelta(text):
@@ -107,7 +107,7 @@ class RunRecorder:
     def _begin_call(self, event: ToolStarted, now: datetime) -> None:
         self._has_effects |= event.side_effects
         if len(self._calls) < MOST_CALLS:
-            arguments = cut_text(event.arguments, MOST_CHARS)
+            arguments = truncate(event.arguments, MOST_CHARS)
             self._calls[event.call_id] = ToolCall(event.name, arguments, now, event.side_effects)
 
     def _end_call(self, event: ToolEnded, now: datetime) -> None:
@@ -117,11 +117,11 @@ class RunRecorder:
                 call,
                 seconds=(now - call.started_at).total_seconds(),
                 ok=event.ok,
-                result=cut_text(event.result, MOST_CHARS),
+                result=truncate(event.result, MOST_CHARS),
                 uncertain=event.uncertain,
             )
 
-    def take_files(
+    def pop_files(
         self, files: Mapping[int, Sequence[MessagePart]]
     ) -> Mapping[int, Sequence[MessagePart]]:
         """Record and return the files of its messages, for the history."""
@@ -187,12 +187,12 @@ class RunRecorder:
             return result.entries or (asked, HistoryEntry(Role.ASSISTANT, result.text))
         if outcome is Outcome.INTERRUPTED:
             return ()
-        note = texts.cut_note(outcome)
+        note = texts.interrupted_note(outcome)
         if outcome is Outcome.ABANDONED:
             return _plain(prompt, note)
         if self.step is not None and self.step.entries is not None:
             return self.step.entries(note)
-        return _plain(prompt, texts.cut_reply(self.text, outcome))
+        return _plain(prompt, texts.interrupted_reply(self.text, outcome))
 
     def judge(
         self, ended: Ending, error: BaseException | None
@@ -215,7 +215,7 @@ class RunRecorder:
             error = type(error)(f"{error.friendly} {done}", str(error))
         return ended, error
 
-    def told(self, error: BaseException | None) -> str | None:
+    def stored_text(self, error: BaseException | None) -> str | None:
         """Return the stored text of an error, if there is one."""
         return None if error is None else self.hide(error_text(error))
 
@@ -242,7 +242,7 @@ class RunRecorder:
             outcome=ended.outcome,
             finished_at=now,
             reason=ended.reason,
-            error=self.told(error),
+            error=self.stored_text(error),
             history=self.history(prompt, ended.outcome),
             say=asks.say,
             usage=usage,
@@ -266,8 +266,8 @@ class RunRecorder:
             outcome=ended.outcome,
             finished_at=now,
             reason=ended.reason,
-            error=f"not stored: {self.told(bug)}",
-            history=() if again else _plain(prompt, texts.cut_note(ended.outcome)),
+            error=f"not stored: {self.stored_text(bug)}",
+            history=() if again else _plain(prompt, texts.interrupted_note(ended.outcome)),
         )
 
     def _summary(self, places: Sequence[int]) -> Summary | None:

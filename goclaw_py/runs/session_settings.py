@@ -100,7 +100,7 @@ class SessionSettings:
         rules = rules.narrower.get(target.chat, rules)
         return rules if target.thread is None else rules.narrower.get(target.thread, rules)
 
-    def meet(self, row: InboxRow) -> None:
+    def ensure_stored(self, row: InboxRow) -> None:
         """Store the choice of a row's session, unless it is known."""
         self._chosen.setdefault(row.session, row.mode)
 

@@ -27,7 +27,7 @@ from typing import Final
 
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.messages import SELF, InboundMessage, PeerKind, Sender
-from goclaw_py.core.text import count, cut_text, is_blank
+from goclaw_py.core.text import count, is_blank, truncate
 
 GUIDE: Final = (
     "Several people talk in this chat. Each message begins with the name of its sender, which this "
@@ -60,7 +60,7 @@ def person(sender: Sender) -> str:
     return f"{name} ({mark})" if name else mark
 
 
-def told(message: InboundMessage, text: str) -> str:
+def with_speaker(message: InboundMessage, text: str) -> str:
     """Return a message with ``text`` for the agent: its speaker, and what it refers to."""
     name = person(message.sender) if message.peer is PeerKind.GROUP and not message.source else ""
     lines: list[str] = []
@@ -81,7 +81,7 @@ def told(message: InboundMessage, text: str) -> str:
     return "\n".join(lines)
 
 
-def told_further(message: InboundMessage, text: str) -> str:
+def with_caption(message: InboundMessage, text: str) -> str:
     """Return a further caption of the album that ``message`` begins."""
     if message.forwarded_from is not None:
         return "\n".join(_quoted(text))
@@ -142,9 +142,9 @@ def _entry(message: InboundMessage) -> str:
         files.append(f"[{message.unsupported}]")
     text = "\n".join(filter(None, [message.markdown, *files]))
     if message.quote:
-        message = replace(message, quote=cut_text(message.quote, _QUOTE_CHARS))
+        message = replace(message, quote=truncate(message.quote, _QUOTE_CHARS))
     at = message.sent_at.astimezone(UTC)
-    return f"{at:%Y-%m-%d %H:%M} {_indented(told(message, text))}"
+    return f"{at:%Y-%m-%d %H:%M} {_indented(with_speaker(message, text))}"
 
 
 def _reply(message: InboundMessage, name: str, *, asks: bool) -> list[str]:
@@ -174,7 +174,7 @@ def _bare(name: str) -> str:
     """Return a name on one line, without characters that are part of our lines."""
     # Some characters are others in another dress: a wide colon, letters in circles.
     plain = unicodedata.normalize("NFKC", name[: 4 * _NAME_CHARS])
-    return cut_text(" ".join("".join(map(_harmless, plain)).split()), _NAME_CHARS)
+    return truncate(" ".join("".join(map(_harmless, plain)).split()), _NAME_CHARS)
 
 
 def _harmless(char: str) -> str:

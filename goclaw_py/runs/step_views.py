@@ -11,7 +11,7 @@ import orjson
 
 from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.core.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep, ValueStep
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 
 _TEXT: Final = 2_000
 """The largest number of characters of a step that are shown."""
@@ -63,15 +63,15 @@ def step_view(number: int, step: RunStep | None) -> StepView:
     match step:
         case ResponseStep(native, usage, is_summary):
             kind = StepKind.SUMMARY if is_summary else StepKind.RESPONSE
-            view = StepView(number, kind, text=_said(native), usage=usage)
+            view = StepView(number, kind, text=_texts(native), usage=usage)
         case ToolStarted():
-            view = StepView(number, StepKind.CALL, step.name, _cut(step.arguments))
+            view = StepView(number, StepKind.CALL, step.name, _truncated(step.arguments))
         case ToolEnded():
-            view = StepView(number, StepKind.RESULT, step.name, _cut(step.result), step.ok)
+            view = StepView(number, StepKind.RESULT, step.name, _truncated(step.result), step.ok)
         case TakenStep(text):
-            view = StepView(number, StepKind.TAKEN, text=_cut(text))
+            view = StepView(number, StepKind.TAKEN, text=_truncated(text))
         case ValueStep(name, value):
-            view = StepView(number, StepKind.VALUE, name, _cut(value))
+            view = StepView(number, StepKind.VALUE, name, _truncated(value))
         case DecisionStep(_, decision):
             view = StepView(number, StepKind.DECISION, text=decision)
         case _:
@@ -79,7 +79,7 @@ def step_view(number: int, step: RunStep | None) -> StepView:
     return view
 
 
-def _said(native: bytes) -> str:
+def _texts(native: bytes) -> str:
     """Return the texts of a model response, or else the names of the tools that it calls."""
     try:
         parts = list(_parts(orjson.loads(native)))
@@ -90,7 +90,7 @@ def _said(native: bytes) -> str:
     lines = [text for text in texts if isinstance(text, str) and text.strip()]
     if calls:
         lines.append(f"calls {', '.join(map(str, calls))}")
-    return _cut("\n".join(lines))
+    return _truncated("\n".join(lines))
 
 
 def _parts(messages: object) -> Iterator[dict[str, Any]]:
@@ -101,5 +101,5 @@ def _parts(messages: object) -> Iterator[dict[str, Any]]:
                 yield part
 
 
-def _cut(text: str) -> str:
-    return cut_text(text, _TEXT)
+def _truncated(text: str) -> str:
+    return truncate(text, _TEXT)

@@ -41,9 +41,9 @@ from goclaw_py.records import (
 )
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
 from goclaw_py.runs.agent_loop import TextPart
-from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
+from goclaw_py.runs.approval_port import ApprovalChat, Ask, Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
-from goclaw_py.runs.events.broker import RunEventBroker, taken_over
+from goclaw_py.runs.events.broker import RunEventBroker, ended_elsewhere
 from goclaw_py.runs.replies.wait_line import HeardEvent
 from goclaw_py.runs.run_persistence import stored_or_logged
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
@@ -81,7 +81,7 @@ class ParentRun:
     payer: SessionKey
     chat: Target | None
     sender: str = ""
-    asks: AskedChat | None = None
+    asks: ApprovalChat | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -104,7 +104,7 @@ class Child:
         return self.run.id
 
     @property
-    def asks(self) -> AskedChat | None:
+    def asks(self) -> ApprovalChat | None:
         """How it asks people: only if it can be continued."""
         return self.asker.asks if self.run.call_key or self.run.task is not None else None
 
@@ -244,7 +244,9 @@ class ChildRuns:
             if target is None:
                 continue
             sender = one.task.sender
-            asks = AskedChat(target, peer_of(run.payer), sender, run.payer, request=one.task.prompt)
+            asks = ApprovalChat(
+                target, peer_of(run.payer), sender, run.payer, request=one.task.prompt
+            )
             asker = ParentRun(run.parent or run.id, run.agent, run.payer, target, sender, asks)
             if one.crashes >= MAX_ATTEMPTS:
                 text = texts.subagent_lost(one.task.label, one.calls)
@@ -281,7 +283,7 @@ class ChildRuns:
     def _submit(self, child: Child, *, parent: RunId | None = None, awaited: bool = False) -> None:
         run = child.run
         self._children[run.id] = child
-        self._feed.asked(run)
+        self._feed.on_requested(run)
         self._dispatcher.submit(
             Request(
                 id=run.id,
@@ -339,7 +341,7 @@ class ChildRuns:
             system=(texts.child_task(run.trigger, child.asker.agent),),
             can_ask=child.asks is not None,
         )
-        await self._agent_executor.work(job, child.progress, _hear_nothing)
+        await self._agent_executor.work(job, child.progress, _ignore_event)
 
     async def record(self, ended: Ending, error: BaseException | None) -> None:
         """Store how a child ended, and report it to its parent or chat."""
@@ -368,7 +370,7 @@ class ChildRuns:
             pass
         except Fenced:
             log.warning("session_taken_over", extra=facts)
-            ended = taken_over(child.id)
+            ended = ended_elsewhere(child.id)
         finally:
             if not child.done.done():
                 child.done.set_result(done)
@@ -400,7 +402,7 @@ class ChildRuns:
             return
         if run.task is None or run.target is None or done.outcome in _UNTOLD:
             return
-        text = texts.subagent_said(run.task.label, done.outcome, done.text)
+        text = texts.subagent_result(run.task.label, done.outcome, done.text)
         row = self._message(run.session, child.asker, run.target, text)
 
         async def bring() -> None:
@@ -440,7 +442,7 @@ class ChildRuns:
         if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
             questions, error = await self._ask(error, child.run.agent, child.asks), None
         if error is not None:
-            log.warning("run_failed", extra={**facts, "error": progress.told(error)})
+            log.warning("run_failed", extra={**facts, "error": progress.stored_text(error)})
         now = self._clock.now()
         end = progress.run_end(ended, error, now, prompt=child.prompt, asks=questions)
         await self._announce(child, ended, done, facts)
@@ -483,7 +485,7 @@ class RunChildren:
         return await self._runs.wait(child)
 
 
-def _hear_nothing(event: HeardEvent) -> None:
+def _ignore_event(event: HeardEvent) -> None:
     """Ignore an event: a child is not shown in a chat."""
 
 

@@ -133,7 +133,7 @@ class ThoughtFilter:
             case "close" if not self._fence and not self._ticks:
                 # Between blanks in a line it is a word about tags.
                 if is_first or not (self._ends_blank and next_char in {" ", "\t"}):
-                    self._take_back()
+                    self._reclassify()
                     return ""
             case "ticks":
                 # In this order: blank lines before it are not in the code.
@@ -188,7 +188,7 @@ class ThoughtFilter:
         self._lasting = len(self._visible)
         self._after = self._after or []
 
-    def _take_back(self) -> None:
+    def _reclassify(self) -> None:
         """Turn what has become visible since the last block into a thought."""
         self._thoughts.append("".join(self._visible[self._lasting :]))
         del self._visible[self._lasting :]

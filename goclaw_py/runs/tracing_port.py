@@ -22,7 +22,7 @@ class Tracer:
         del run
         return nullcontext()
 
-    def hear(self, run_id: RunId, event: LoopEvent) -> None:
+    def on_event(self, run_id: RunId, event: LoopEvent) -> None:
         """Record an event of a run's agent loop."""
 
     def ended(self, ended: Ending, progress: RunRecorder, error: BaseException | None) -> None:

@@ -151,9 +151,9 @@ class Turn:
     @property
     def texts(self) -> list[str]:
         """Return what people said, message by message."""
-        return told(self.rows)
+        return prompt_of(self.rows)
 
-    def put_before(self, said: Sequence[InboundMessage]) -> None:
+    def prepend(self, said: Sequence[InboundMessage]) -> None:
         """Prepend what was said without a mention, within the limit of a turn."""
         room = self.policy.turn_chars - sum(row.message.chars for row in self.rows)
         self.background = speakers.background(said[-self.context_messages :], limit_chars=room)
@@ -169,14 +169,14 @@ class Turn:
         """Return what the agent reads of some rows; ``files`` are the files of each row."""
         parts: list[MessagePart] = []
         for piece in _pieces(rows):
-            if text := piece.told(piece.text):
+            if text := piece.with_text(piece.text):
                 parts.append(TextPart(text, piece.text, tuple(piece.rows)))
             parts += [part for row in piece.rows for part in files.get(row, ())]
         return tuple(parts)
 
     def prompt(self) -> str:
         """Return all of it as text, for the history."""
-        said = [piece.told(piece.with_files(piece.text)) for piece in _pieces(self.rows)]
+        said = [piece.with_text(piece.with_files(piece.text)) for piece in _pieces(self.rows)]
         return "\n".join(filter(None, [self.background, *said]))
 
     def has(self, message: InboundMessage) -> bool:
@@ -216,9 +216,9 @@ class _Piece:
     rows: list[int]
     files: list[Attachment]
 
-    def told(self, text: str) -> str:
+    def with_text(self, text: str) -> str:
         """Return ``text`` in place of its own for the agent; only the first one has its speaker."""
-        return (speakers.told if self.leads else speakers.told_further)(self.message, text)
+        return (speakers.with_speaker if self.leads else speakers.with_caption)(self.message, text)
 
     def with_files(self, text: str) -> str:
         """Return a text with placeholders for the files."""
@@ -244,7 +244,7 @@ def as_they_ran(rows: Sequence[InboxRow]) -> list[InboxRow]:
     return sorted_rows
 
 
-def told(rows: Sequence[InboxRow]) -> list[str]:
+def prompt_of(rows: Sequence[InboxRow]) -> list[str]:
     """Return what people said, message by message, with split texts joined."""
     messages: list[str] = []
     for piece in _pieces(rows):

@@ -24,7 +24,7 @@ from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
 from goclaw_py.runs.agent_loop import Role
 from goclaw_py.runs.approval_port import Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
-from goclaw_py.runs.events.broker import RunEventBroker, taken_over
+from goclaw_py.runs.events.broker import RunEventBroker, ended_elsewhere
 from goclaw_py.runs.replies.wait_line import HeardEvent
 from goclaw_py.runs.run_persistence import RunStart
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
@@ -127,7 +127,7 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         """Submit a run of an execution to the scheduler."""
         held.run, held.session = run.id, run.session
         self._runs[run.id] = ScheduledRun(held, run)
-        self._deps.feed.asked(run)
+        self._deps.feed.on_requested(run)
         self._dispatcher.submit(
             Request(
                 id=run.id,
@@ -152,7 +152,7 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         mine.beginning = RunStart(self._store, run, held.node)
         mine.progress.begun = await mine.beginning.begin()
         await self._agent_executor.work(
-            self.task(held, run), mine.progress, _hear_nothing, partial(self._until_due, held)
+            self.task(held, run), mine.progress, _ignore_event, partial(self._until_due, held)
         )
 
     async def _until_due(self, held: ExecutionT) -> None:
@@ -194,10 +194,10 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
             questions, error = await self.questions(held, error), None
         if error is not None:
-            log.warning("run_failed", extra={**held.facts, "error": progress.told(error)})
+            log.warning("run_failed", extra={**held.facts, "error": progress.stored_text(error)})
         if isinstance(error, Fenced):
             await self.lost(held)
-            return taken_over(ended.run_id), error
+            return ended_elsewhere(ended.run_id), error
         attempt = attempt_of(ended, error, progress)
         end = await self._run_end(mine, ended, error, questions)
         bare = partial(self._bare_end, mine, without_success(ended))
@@ -254,7 +254,7 @@ def attempt_of(ended: Ending, error: BaseException | None, progress: RunRecorder
     return Attempt(
         outcome=outcome,
         reason=ended.reason,
-        error=progress.told(error) or "",
+        error=progress.stored_text(error) or "",
         friendly=friendly,
         retryable=is_transient(error),
         side_effects=progress.has_side_effects,
@@ -277,5 +277,5 @@ def _marked(end: RunEnd, source: str) -> RunEnd:
     return replace(end, history=(replace(asked, text=text), *rest))
 
 
-def _hear_nothing(event: HeardEvent) -> None:
+def _ignore_event(event: HeardEvent) -> None:
     """Ignore an event: nothing is shown in a chat before the run has ended (SPEC HB-6)."""

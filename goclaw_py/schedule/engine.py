@@ -189,12 +189,12 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
 
     # ------------------------------------------------------------------ beginning
 
-    def take(self, claimed: Sequence[ClaimT]) -> None:
+    def start_claimed(self, claimed: Sequence[ClaimT]) -> None:
         """Start claims, or end those that do not run. Does not wait."""
         for one in claimed:
-            self.begin(self.hold(one))
+            self.begin(self.add(one))
 
-    def hold(self, claimed: ClaimT) -> ExecutionT:
+    def add(self, claimed: ClaimT) -> ExecutionT:
         """Add a claim."""
         held = self.execution_of(claimed)
         self._held[held.id] = held

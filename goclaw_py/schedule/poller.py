@@ -67,7 +67,7 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
                 if self._is_unsure:
                     await self._executions.release_unknown()
                     self._is_unsure = asyncio.get_running_loop().time() < self._unsure_until
-                sleep_s = await self.look()
+                sleep_s = await self.poll()
             except StoreUnavailable as error:
                 log.debug("store_unavailable", extra={"part": self._what, "error": str(error)})
                 if self._is_unsure:
@@ -79,7 +79,7 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
                 sleep_s = LOOK_S
             await self._wake.wait(sleep_s)
 
-    async def look(self) -> float:
+    async def poll(self) -> float:
         """Claim what is due now; return the seconds until the next look, at most ``LOOK_S``.
 
         Raises ``StoreUnavailable`` and ``Fenced``.
@@ -101,7 +101,7 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
             if not claimed:
                 # Others are claiming these right now, or it is not ours.
                 return _OTHERS_S if self.has_room() else LOOK_S
-            self._executions.take(claimed)
+            self._executions.start_claimed(claimed)
 
     @abstractmethod
     async def replan(self, now: datetime) -> None:

@@ -120,7 +120,7 @@ class Admission:
 
     def _make_way(self, session: SessionQueue, now: float) -> None:
         """Drop what waits in a session and cancel its runs."""
-        cut, reason = self._machine.cut, Reason.NEWER_MESSAGE
+        cut, reason = self._machine.end_all, Reason.NEWER_MESSAGE
         active = list(session.active.values())
         waiting = [*session.waiting, *(r for r in active if r.waits)]
         cut(waiting, Outcome.DROPPED, reason, now)

@@ -164,12 +164,12 @@ class Waits:
         while before < (before := len(self._ready) + len(self._ends)):
             for request in self._concerned:
                 if request not in self._ends and request not in self._held:
-                    self._look(request)
+                    self._update(request)
         if self._request in self._ends:
             return None
         return RunState.READY if self._request in self._ready else RunState.QUEUED
 
-    def _look(self, request: Request) -> None:
+    def _update(self, request: Request) -> None:
         if request.waits and request not in self._ready:
             if not self._gets_ready(request):
                 return

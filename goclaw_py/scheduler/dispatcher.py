@@ -57,7 +57,7 @@ class RunHandler(Protocol):
         """A run ends as interrupted; its messages come first in a request that waits."""
 
     def offered(self, request_id: RunId, run_id: RunId) -> None:
-        """A run may take a waiting request: see ``Dispatcher.take_in``."""
+        """A run may take a waiting request: see ``Dispatcher.steer_in``."""
 
 
 class RunExited(Exception):
@@ -77,7 +77,7 @@ class Dispatcher:
         self._changed = asyncio.Event()
         self._on_change: Callable[[], None] | None = None
 
-    def tell_changes(self, on_change: Callable[[], None]) -> None:
+    def notify_changes(self, on_change: Callable[[], None]) -> None:
         """Call ``on_change`` whenever requests may have started, ended or left."""
         self._on_change = on_change
 
@@ -91,12 +91,12 @@ class Dispatcher:
         """Set the people who may stop a request as their own."""
         self._scheduler.set_senders(run_id, senders)
 
-    def take_in(self, request_id: RunId, run_id: RunId) -> None:
+    def steer_in(self, request_id: RunId, run_id: RunId) -> None:
         """Let a run take a message that was offered to it.
 
         ``RunHandler.joined`` is called if it may.
         """
-        self._carry_out(self._scheduler.take_in(request_id, run_id, self._loop.time()))
+        self._carry_out(self._scheduler.steer_in(request_id, run_id, self._loop.time()))
 
     def had_effect(self, run_id: RunId) -> None:
         self._scheduler.had_effect(run_id)
@@ -224,7 +224,7 @@ class Dispatcher:
                 case Ended():
                     self._record(effect, error)
                 case LaneWaitExceeded():
-                    tell_slow_wait(effect)
+                    log_slow_wait(effect)
                 case _:
                     assert_never(effect)
         self._alarm.set(self._scheduler.next_timer())
@@ -305,7 +305,7 @@ class Dispatcher:
             cut.cancel()
 
 
-def tell_slow_wait(slow: LaneWaitExceeded) -> None:
+def log_slow_wait(slow: LaneWaitExceeded) -> None:
     """Warn about a slow wait for a lane, with its occupants (SPEC LANE-7)."""
     # A lane may have hundreds of runs; ``active`` is their number.
     inside = [f"{run.id} ({run.session})" for run in slow.occupants[:_NAMED]]

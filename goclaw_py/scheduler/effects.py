@@ -29,7 +29,7 @@ class Cancel:
 class MergeIntoRun:
     """The request became part of another one, with which it shares its outcome.
 
-    The other one waits, or has just taken it (``Scheduler.take_in``).
+    The other one waits, or has just taken it (``Scheduler.steer_in``).
     """
 
     request: Request

@@ -68,7 +68,7 @@ class LaneQueues:
         if family is None:
             lane.vacate()
         else:
-            self._hand_over(family, lane, now)
+            self._pass_slot(family, lane, now)
         if lane.waiting:
             self.pump(lane, now)
 
@@ -113,7 +113,7 @@ class LaneQueues:
         request.place = host.place
         self._starter.begin(request, host.place, now)
 
-    def _hand_over(self, family: Family, lane: LaneState, now: float) -> None:
+    def _pass_slot(self, family: Family, lane: LaneState, now: float) -> None:
         """Decide which relative uses the slot of an ended run."""
         host, guest = family.host, family.guest
         if guest is not None:
@@ -134,7 +134,7 @@ class LaneQueues:
 
     # ------------------------------------------------------------------ slow waits (SPEC LANE-7)
 
-    def look(self, lane: LaneState, now: float) -> None:
+    def report_slow_wait(self, lane: LaneState, now: float) -> None:
         """Report the first request of a lane's queue, once, if it has waited too long."""
         first = lane.first()
         slow_at = max(first.since + SLOW_WAIT_S, lane.quiet_until)

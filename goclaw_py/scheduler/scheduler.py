@@ -117,14 +117,14 @@ class RunScheduler:
         else:
             machine.enter(request, lane, now)
             machine.enqueue(request, now)
-        return self._take(now)
+        return self._pop_effects(now)
 
     def set_senders(self, request_id: RunId, senders: Set[str]) -> None:
         """Set the people who may stop a request as their own; nothing happens after its end."""
         if (request := self._machine.requests.get(request_id)) is not None:
             request.senders = senders
 
-    def take_in(self, request_id: RunId, run_id: RunId, now: float) -> list[Effect]:
+    def steer_in(self, request_id: RunId, run_id: RunId, now: float) -> list[Effect]:
         """Let a run take a message that was offered to it (mode ``steer``, SPEC QUEUE-4).
 
         Nothing happens, and there is no ``MergeIntoRun``, if the message no longer waits, the turn
@@ -139,7 +139,7 @@ class RunScheduler:
             return []
         if machine.absorb(request, run):
             machine.admit(session, now)
-        return self._take(now)
+        return self._pop_effects(now)
 
     def had_effect(self, run_id: RunId) -> None:
         """Note that a run did something that cannot be undone: no message cancels it to join it."""
@@ -155,14 +155,14 @@ class RunScheduler:
         request = self._machine.requests.get(run_id)
         if request is not None:
             self._machine.finish(request, outcome, now)
-        return self._take(now)
+        return self._pop_effects(now)
 
     def release(self, run_id: RunId, now: float) -> list[Effect]:
         """Release the slots of a run whose outcome is stored."""
         request = self._machine.requests.get(run_id)
         if request is not None:
             self._machine.release(request, now)
-        return self._take(now)
+        return self._pop_effects(now)
 
     def finished(self, run_id: RunId, outcome: Outcome, now: float) -> list[Effect]:
         """Call ``finish`` and ``release``, for shells that store nothing."""
@@ -172,7 +172,7 @@ class RunScheduler:
             machine.finish(request, outcome, now)
             if request.state is FINISHING:  # not if it had been given up
                 machine.release(request, now)
-        return self._take(now)
+        return self._pop_effects(now)
 
     # ------------------------------------------------------------------ stopping
 
@@ -186,7 +186,7 @@ class RunScheduler:
         target = self._oldest(session_key, sender)
         if target is not None:
             family = with_descendants(target, machine.kin)
-            return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
+            return self._end_all(family, Outcome.CANCELLED, Reason.STOPPED, now)
         session = machine.sessions.get(session_key)
         if session is not None and session.is_stopping(sender):
             return StopResult(already_stopping=True)
@@ -218,7 +218,7 @@ class RunScheduler:
         if request.state in (STOPPING, ABANDONED) and not request.is_stoppable:
             return StopResult(already_stopping=True)
         family = with_descendants(request, machine.kin)
-        return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
+        return self._end_all(family, Outcome.CANCELLED, Reason.STOPPED, now)
 
     def fail(self, run_id: RunId, reason: Reason, now: float) -> list[Effect]:
         """Fail a request with the children that it waits for (SPEC AGENT-5).
@@ -228,7 +228,7 @@ class RunScheduler:
         request = self._machine.requests.get(run_id)
         if request is None or not (request.waits or request.state is RUNNING):
             return []
-        return self._cut([request], Outcome.FAILED, reason, now).effects
+        return self._end_all([request], Outcome.FAILED, reason, now).effects
 
     def stop_all(
         self, session_key: SessionKey, now: float, sender: str | None = None
@@ -245,7 +245,7 @@ class RunScheduler:
         requests.sort(key=_seq)
         mine = [request for request in requests if request.is_of(sender)]
         live = dict.fromkeys(r for r in requests if r.waits or r.is_stoppable)
-        stop = self._cut(mine, Outcome.CANCELLED, Reason.STOPPED_ALL, now)
+        stop = self._end_all(mine, Outcome.CANCELLED, Reason.STOPPED_ALL, now)
         stop.already_stopping = stopping and not stop.stopped
         stop.spared = [request.id for request in live if not request.is_of(sender)]
         return stop
@@ -276,7 +276,7 @@ class RunScheduler:
         """Cancel some requests together: none of those that wait starts meanwhile."""
         machine = self._machine
         requests = [machine.requests[run_id] for run_id in run_ids if run_id in machine.requests]
-        return self._cut(sorted(requests, key=_seq), Outcome.CANCELLED, reason, now)
+        return self._end_all(sorted(requests, key=_seq), Outcome.CANCELLED, reason, now)
 
     # ------------------------------------------------------------------ time
 
@@ -304,7 +304,7 @@ class RunScheduler:
                 leader.speculative = False
                 machine.enqueue(leader, now)
             else:
-                return self._take(now)
+                return self._pop_effects(now)
 
     # ------------------------------------------------------------------ shutdown
 
@@ -321,12 +321,12 @@ class RunScheduler:
         """End waiting requests as ``interrupted``: all, or those ``among`` some."""
         requests = self._machine.requests.values()
         waiting = [r for r in requests if r.waits and (among is None or r.id in among)]
-        return self._cut(waiting, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
+        return self._end_all(waiting, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
 
     def interrupt_all(self, now: float) -> list[Effect]:
         """End everything as ``interrupted``; runs are cancelled and get their grace period."""
         requests = list(self._machine.requests.values())
-        return self._cut(requests, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
+        return self._end_all(requests, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
 
     def close_lane(self, name: LaneName, now: float) -> list[Effect]:
         """Reject what waits in a lane, and all later requests. Its runs continue.
@@ -336,7 +336,7 @@ class RunScheduler:
         lane = self._lane(name)
         lane.closed = True
         waiting = [r for r in self._machine.requests.values() if r.waits and r.place is lane]
-        return self._cut(waiting, Outcome.REJECTED, Reason.LANE_CLOSED, now).effects
+        return self._end_all(waiting, Outcome.REJECTED, Reason.LANE_CLOSED, now).effects
 
     # ------------------------------------------------------------------ sizes
 
@@ -357,7 +357,7 @@ class RunScheduler:
         self._machine.has_less_room |= concurrency < lane.concurrency
         lane.resize(concurrency)
         self._machine.slots.pump(lane, now)
-        return self._take(now)
+        return self._pop_effects(now)
 
     def limit_agent(self, name: AgentName, limit: int | None, now: float) -> list[Effect]:
         """Set the number of concurrent runs of an agent, None for no limit; its runs continue.
@@ -370,7 +370,7 @@ class RunScheduler:
         if name not in self._machine.agents:
             raise ValueError(f"agent {name} is not known")
         self._machine.limit_agent(name, limit, now)
-        return self._take(now)
+        return self._pop_effects(now)
 
     def grant(self, name: LaneName, places: int, elsewhere: int, now: float) -> list[Effect]:
         """Add slots of a shared lane; each run returns its slot at its end.
@@ -386,7 +386,7 @@ class RunScheduler:
         self._machine.slots.pump(lane, now)
         # The waiting runs may have left: an unused slot belongs to other nodes.
         lane.room = lane.active
-        return self._take(now)
+        return self._pop_effects(now)
 
     def set_concurrency(self, key: SessionKey, concurrency: int, now: float) -> list[Effect]:
         """Set the number of concurrent runs of a session, until its next request.
@@ -400,7 +400,7 @@ class RunScheduler:
         session = machine.sessions.get(key)
         if session is not None:
             machine.set_concurrency(session, concurrency, now)
-        return self._take(now)
+        return self._pop_effects(now)
 
     # ------------------------------------------------------------------ looking
 
@@ -463,18 +463,18 @@ class RunScheduler:
 
     # ------------------------------------------------------------------ inside
 
-    def _cut(
+    def _end_all(
         self, requests: Iterable[Request], outcome: Outcome, reason: Reason, now: float
     ) -> StopResult:
-        stop = self._machine.cut(requests, outcome, reason, now)
-        stop.effects = self._take(now)
+        stop = self._machine.end_all(requests, outcome, reason, now)
+        stop.effects = self._pop_effects(now)
         return stop
 
-    def _take(self, now: float) -> list[Effect]:
+    def _pop_effects(self, now: float) -> list[Effect]:
         machine = self._machine
         if machine.has_less_room:
             self._intake.unblock(now)
-        return machine.take()
+        return machine.pop_effects()
 
     def _lane(self, name: LaneName) -> LaneState:
         lane = self._machine.lanes.get(name)

@@ -68,11 +68,11 @@ def _sentence(use: LaneUse) -> str:
         names.append(f"{len(inside) - MAX_NAMED} more")
     if lane.elsewhere:
         names.append(f"{count(lane.elsewhere, 'run')} of other nodes")
-    state = f"is full ({lane.taken} of {lane.concurrency})"
-    if lane.shared and lane.taken < lane.concurrency:
+    state = f"is full ({lane.used} of {lane.concurrency})"
+    if lane.shared and lane.used < lane.concurrency:
         # There are free slots, but a run needs its own grant, and the database is unavailable or
         # slow.
-        state = f"gets no place from the database ({lane.taken} of {lane.concurrency} taken)"
+        state = f"gets no place from the database ({lane.used} of {lane.concurrency} taken)"
     occupants = f"; in it: {', '.join(names)}" if names else ""
     return (
         f"lane {lane.name} {state} and {lane.waiting} wait{'s' if lane.waiting == 1 else ''}, "

@@ -108,7 +108,7 @@ class RequestStateMachine:
         self._seq = 0
         self._starts = 0
 
-    def take(self) -> list[Effect]:
+    def pop_effects(self) -> list[Effect]:
         """Return the effects to carry out, in order, and forget them."""
         effects, self.effects = self.effects, []
         return effects
@@ -334,7 +334,7 @@ class RequestStateMachine:
         self._forget(request)
         self._free(request, now)
 
-    def cut(
+    def end_all(
         self,
         requests: Iterable[Request],
         outcome: Outcome,
@@ -369,12 +369,12 @@ class RequestStateMachine:
 
     def end(self, request: Request, outcome: Outcome, reason: Reason, now: float) -> None:
         """End a request, or cancel it if it is running."""
-        self.cut([request], outcome, reason, now)
+        self.end_all([request], outcome, reason, now)
 
     def ring(self, alarm: RequestTimeout | LaneWaitTimeout, now: float) -> None:
         """Handle a timer."""
         if isinstance(alarm, LaneWaitTimeout):
-            self.slots.look(alarm.lane, now)
+            self.slots.report_slow_wait(alarm.lane, now)
         elif isinstance(alarm, CancelTimeout):
             self._abandon(alarm.request, now)
         else:

@@ -40,7 +40,7 @@ _OUTCOMES = {
 }
 
 
-def taken_text(lane: LaneView) -> str:
+def used_text(lane: LaneView) -> str:
     """Return how full a lane is: ``1/2``; ``1+3/4`` if other nodes use three of its slots."""
     return f"{lane.active}{f'+{lane.elsewhere}' if lane.elsewhere else ''}/{lane.concurrency}"
 

@@ -55,7 +55,7 @@ class LaneView:
     """From the start to the end of the task."""
 
     @property
-    def taken(self) -> int:
+    def used(self) -> int:
         """Return the number of its runs, including those of other nodes as far as known."""
         return self.active + self.elsewhere
 

@@ -205,7 +205,7 @@ def _serve(cluster: ServerFolder, wait: _Wait, *, limit_s: float) -> RunningServ
     patience_s, sign = next(remedies)
     silent_since = time.monotonic()
     while True:
-        lock = cluster.take_lock()
+        lock = cluster.try_lock()
         if lock is not None:
             try:
                 if spawned is not None:
@@ -214,7 +214,7 @@ def _serve(cluster: ServerFolder, wait: _Wait, *, limit_s: float) -> RunningServ
                 spawned = cluster.spawn(lock)
             finally:
                 os.close(lock)
-        seen = cluster.look()
+        seen = cluster.check()
         if isinstance(seen, RunningServer):
             return seen
         if seen is Silence.STARTING or spawned is not None:
@@ -253,7 +253,7 @@ def _end(cluster: ServerFolder) -> bool:
 
 def _await_end(cluster: ServerFolder, limit_s: float) -> bool:
     end = time.monotonic() + limit_s
-    while (lock := cluster.take_lock()) is None:
+    while (lock := cluster.try_lock()) is None:
         if time.monotonic() > end:
             return False
         time.sleep(0.003)

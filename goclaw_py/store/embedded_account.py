@@ -82,7 +82,7 @@ def make_folder(folder: Path) -> None:
             os.chown(folder, above.st_uid, above.st_gid, follow_symlinks=False)
 
 
-def open_kept(path: Path, account: ServerAccount) -> int:
+def open_owned(path: Path, account: ServerAccount) -> int:
     """Open a lock file or log for appending, mode 0600, owned by the account's keeper.
 
     Returns a file descriptor that is not inherited by child processes.

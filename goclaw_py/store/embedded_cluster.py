@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from goclaw_py.store.embedded_account import ServerAccount, open_kept, socket_folder
+from goclaw_py.store.embedded_account import ServerAccount, open_owned, socket_folder
 from goclaw_py.store.embedded_files import (
     SOCKET_NAME,
     EmbeddedError,
@@ -124,9 +124,9 @@ class ServerFolder:
 
     def open(self, name: str) -> int:
         """Open one of the lock files of the folder. The caller closes it."""
-        return open_kept(self.folder / name, self._account)
+        return open_owned(self.folder / name, self._account)
 
-    def take_lock(self) -> int | None:
+    def try_lock(self) -> int | None:
         """Return the locked ``server.lock`` if no process of the server is running.
 
         The caller closes it.
@@ -137,7 +137,7 @@ class ServerFolder:
         os.close(fd)
         return None
 
-    def look(self) -> RunningServer | Silence:
+    def check(self) -> RunningServer | Silence:
         """Return the server if it is ready, otherwise why it is not."""
         note = read_pid_file(self.data)
         pid = listener_pid(note.socket) if note else None

@@ -170,10 +170,10 @@ async def migrate(
         )
     await check_server(connection)
     async with alone(connection):
-        return await bring_to(connection, target, migrations, on_step)
+        return await migrate_to(connection, target, migrations, on_step)
 
 
-async def bring_to(
+async def migrate_to(
     connection: Connection,
     target: int,
     migrations: Sequence[Migration],

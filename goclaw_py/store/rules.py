@@ -54,11 +54,11 @@ def first_request_of_each(pairings: Iterable[NewPairing]) -> list[NewPairing]:
         key = storable((request.channel, request.account, request.sender.id))
         first = seen.setdefault(key, pairing)
         if first is not pairing:
-            seen[key] = replace(first, rows=newest_kept((*first.rows, *pairing.rows)))
+            seen[key] = replace(first, rows=newest_retained((*first.rows, *pairing.rows)))
     return list(seen.values())
 
 
-def newest_kept(rows: Sequence[NewInbox]) -> tuple[NewInbox, ...]:
+def newest_retained(rows: Sequence[NewInbox]) -> tuple[NewInbox, ...]:
     """Return the messages of a sender that a request keeps."""
     return tuple(rows[-MESSAGES_KEPT:])
 
@@ -107,7 +107,7 @@ def answered(
 
 def stopped_while_waiting(said: Sequence[str]) -> list[HistoryEntry]:
     """Return the history entries of turns that were stopped while they waited for an answer."""
-    note = texts.cut_note(Outcome.CANCELLED)
+    note = texts.interrupted_note(Outcome.CANCELLED)
     roles = ((Role.USER, "\n".join(filter(None, said))), (Role.ASSISTANT, note))
     return [HistoryEntry(role, text) for role, text in roles] if said else []
 
@@ -151,7 +151,7 @@ def closing(
     """
     if isinstance(draft, LostDraft):
         return OutboundMessage(target, "", run_id=run_id, lost=draft)
-    text = "" if outcome is Outcome.COMPLETED else texts.cut_draft(outcome)
+    text = "" if outcome is Outcome.COMPLETED else texts.interrupted_draft(outcome)
     return OutboundMessage(target, text, run_id=run_id, draft=draft)
 
 
@@ -245,7 +245,7 @@ class LaneAsk:
     more: int
 
 
-def asked_of_lane(share: LaneShare, granted: Sequence[int], waiting: Sequence[int]) -> LaneAsk:
+def lane_request(share: LaneShare, granted: Sequence[int], waiting: Sequence[int]) -> LaneAsk:
     """Compare a request with the node's stored slots and requests, both in queue order."""
     known = {*share.held, *share.gone}
     fresh = [place for place in granted if place not in known]

@@ -137,7 +137,7 @@ class ScriptedAgent:
     @property
     def said(self) -> list[str]:
         """Return the prompts of ``requests`` without the names of their senders."""
-        return [request.said for request in self.requests]
+        return [request.own_texts for request in self.requests]
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Execute the next step of the script."""

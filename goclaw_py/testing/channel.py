@@ -135,7 +135,7 @@ class RecordingChannel(PlainChannel):
         """Make ``receive`` raise ``error`` after all earlier deliveries."""
         self._inbound.put_nowait(error)
 
-    def cut_off(self) -> None:
+    def disconnect(self) -> None:
         """Behave as in a killed process: no message arrives and no signal is recorded."""
         self.cut = True
 
@@ -183,10 +183,10 @@ class RecordingChannel(PlainChannel):
         try:
             while True:
                 if not self._unconfirmed:
-                    self._take_in(await self._inbound.get())
-                while not await _is_taken(intake, self._unconfirmed):
+                    self._deliver(await self._inbound.get())
+                while not await _is_committed(intake, self._unconfirmed):
                     await asyncio.sleep(OFFER_AGAIN_S)
-                    self._take_in_all()
+                    self._deliver_all()
                 for delivery in self._unconfirmed:
                     if not delivery.committed.done():
                         delivery.committed.set_result(None)
@@ -202,11 +202,11 @@ class RecordingChannel(PlainChannel):
         """
         self.attempts.append(message)
         if message.draft is not None and not message.text and message.file is None:
-            return await self._take(message, self._remove)
+            return await self._apply_faults(message, self._remove)
         if message.draft in self.deleted:
             message = replace(message, draft=None)
         content = None if message.file is None else _content(Path(message.file.path))
-        number = await self._take(message, self.sent.append)
+        number = await self._apply_faults(message, self.sent.append)
         if content is not None:
             self.uploads[number] = content
         return number
@@ -219,12 +219,12 @@ class RecordingChannel(PlainChannel):
         """Send an album with the delay and failures of one ``send``; refuse unreadable files."""
         self.attempts += messages
         contents = [_content(Path(message.file.path)) for message in messages if message.file]
-        last = int(await self._take(messages[0], lambda _: self._keep_album(messages)))
+        last = int(await self._apply_faults(messages[0], lambda _: self._store_album(messages)))
         numbers = [str(last - len(messages) + place + 1) for place in range(len(messages))]
         self.uploads.update(zip(numbers, contents, strict=True))
         return numbers
 
-    def _keep_album(self, messages: Sequence[OutboundMessage]) -> None:
+    def _store_album(self, messages: Sequence[OutboundMessage]) -> None:
         self.sent += messages
         self.sent_albums.append(tuple(messages))
 
@@ -238,13 +238,13 @@ class RecordingChannel(PlainChannel):
 
     async def post_draft(self, beginning: OutboundMessage) -> str:
         """Post a draft with the delay and failures of ``send``; ids are ``draft-1`` and so on."""
-        return await self._take(beginning, self._draft, f"draft-{len(self.drafted) + 1}")
+        return await self._apply_faults(beginning, self._draft, f"draft-{len(self.drafted) + 1}")
 
     async def edit_draft(self, so_far: OutboundMessage) -> None:
         """Edit a draft with the delay and failures of ``send``."""
         if so_far.draft in self.deleted:
             raise Undeliverable("somebody has deleted this draft")
-        await self._take(so_far, self._draft)
+        await self._apply_faults(so_far, self._draft)
 
     async def find_draft(
         self,
@@ -283,7 +283,7 @@ class RecordingChannel(PlainChannel):
         # Not in a thread, which would continue to write after a cancellation.
         _write(to, content)
 
-    async def _take(
+    async def _apply_faults(
         self, message: OutboundMessage, keep: Callable[[OutboundMessage], None], new: str = ""
     ) -> str:
         """Apply the configured delay and failures; ``new`` is the id of a new draft."""
@@ -334,21 +334,21 @@ class RecordingChannel(PlainChannel):
         """Refuse every later ``send``."""
         self.closed = True
 
-    def _take_in(self, delivery: _Delivery | Exception) -> None:
+    def _deliver(self, delivery: _Delivery | Exception) -> None:
         if isinstance(delivery, Exception):
             raise delivery
         self._unconfirmed.append(delivery)
 
-    def _take_in_all(self) -> None:
+    def _deliver_all(self) -> None:
         while not self._inbound.empty():
-            self._take_in(self._inbound.get_nowait())
+            self._deliver(self._inbound.get_nowait())
 
     def _next_failure(self, chat: str) -> SendFailure | None:
         failures = self._failures[chat] or self._failures[None]
         return failures.popleft() if failures else None
 
 
-async def _is_taken(intake: InboundHandler, deliveries: Sequence[_Delivery]) -> bool:
+async def _is_committed(intake: InboundHandler, deliveries: Sequence[_Delivery]) -> bool:
     """Offer all deliveries as one batch. Return whether it was committed."""
     try:
         await intake.accept([one for delivery in deliveries for one in delivery.batch])

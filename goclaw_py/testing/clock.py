@@ -22,6 +22,6 @@ class LoopClock:
         """Return the current time of the loop."""
         return self._start + timedelta(seconds=asyncio.get_running_loop().time())
 
-    def put_forward(self, by: timedelta) -> None:
+    def advance(self, by: timedelta) -> None:
         """Move the clock forward, as after a machine has slept."""
         self._start += by

@@ -32,7 +32,7 @@ class _Selector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
-        if ready or (timeout is not None and timeout <= 0) or self.loop.tell_settled():
+        if ready or (timeout is not None and timeout <= 0) or self.loop.notify_settled():
             return ready
         if self.loop.outside:
             return super().select(
@@ -88,7 +88,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._settled.append(future)
         await future
 
-    def tell_settled(self) -> bool:
+    def notify_settled(self) -> bool:
         """Wake the waiters of ``settled``. Return False if there are none or it just did."""
         told, self._was_told = self._was_told, False
         if told or not self._settled:

@@ -37,7 +37,7 @@ PLAIN: Final[Mapping[str, str]] = {
     "ExplanationStep": "code",
     "InboundMessage": "external_id message_id reply_to album edits",
     "LastChat": "channel account",
-    "LiveAsked": "id",
+    "LiveRequested": "id",
     "LiveEnded": "id",
     "LiveJoined": "id",
     "LiveNow": "id",

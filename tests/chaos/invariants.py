@@ -142,7 +142,8 @@ def _stop_answered(facts: Facts) -> Iterator[Breach]:
     seen = _messages(
         one
         for one in facts.seen
-        if one.text.startswith(TO_STOP) or one.text.endswith(texts.cut_draft(Outcome.CANCELLED))
+        if one.text.startswith(TO_STOP)
+        or one.text.endswith(texts.interrupted_draft(Outcome.CANCELLED))
     )
     for chat, rows in grouped(stops, lambda row: row.chat).items():
         answers = set[str]().union(*(ids for (where, _), ids in seen.items() if where == chat))

@@ -294,17 +294,17 @@ async def test_a_topic_that_is_gone_is_known_until_it_is_open_again(world: World
 async def test_what_is_for_a_topic_that_is_gone_is_told_once(world: World) -> None:
     """CHAN-6: until it is open and gone once more."""
     told = [say("closed", CREW)]
-    assert not await world.a.tell_topic_gone(PLANS, told, now=T0), "it is open"
+    assert not await world.a.notify_topic_gone(PLANS, told, now=T0), "it is open"
     await world.a.note_topic(PLANS, state=TopicState.CLOSED)
-    assert await world.a.tell_topic_gone(PLANS, told, now=T0)
-    assert not await world.b.tell_topic_gone(PLANS, told, now=T0)
+    assert await world.a.notify_topic_gone(PLANS, told, now=T0)
+    assert not await world.b.notify_topic_gone(PLANS, told, now=T0)
     await world.a.note_topic(PLANS, state=TopicState.DELETED)
     assert (await world.b.topic(PLANS)).told
-    assert not await world.b.tell_topic_gone(PLANS, told, now=T0)
+    assert not await world.b.notify_topic_gone(PLANS, told, now=T0)
     assert [row.message.text for row in await world.a.outbox()] == ["closed"]
     await world.a.note_topic(PLANS, state=TopicState.OPEN)
     await world.a.note_topic(PLANS, state=TopicState.CLOSED)
-    assert await world.a.tell_topic_gone(PLANS, [], now=T0)
+    assert await world.a.notify_topic_gone(PLANS, [], now=T0)
 
 
 async def test_a_name_of_a_chat_or_topic_may_hold_anything(world: World) -> None:
@@ -351,7 +351,7 @@ async def begun(world: World, name: str) -> RunId:
 async def taken(
     store: Store, run: str, *, until: datetime = LATER, now: datetime = T0
 ) -> list[str]:
-    found = await store.take_unmentioned(GROUP, RunId(run), until=until, now=now)
+    found = await store.claim_unmentioned(GROUP, RunId(run), until=until, now=now)
     return [one.text for one in found]
 
 
@@ -371,7 +371,7 @@ async def test_what_was_said_is_given_once_in_order_with_all_that_is_known(world
     await world.a.note_unmentioned([replace(said(1), message=full), said(2)], now=T0)
     await world.b.note_unmentioned([said(3), said(4, BOB)], now=at(1))
     run = await begun(world, "r1")
-    found = await world.a.take_unmentioned(GROUP, run, until=LATER, now=at(2))
+    found = await world.a.claim_unmentioned(GROUP, run, until=LATER, now=at(2))
     clean = replace(full, attachments=(replace(full.attachments[0], name="a\ufffd"),))
     assert found == [clean, said(2).message, said(3).message]
     assert await taken(world.b, "r1") == ["text 1", "text 2", "text 3"], "the same run, again"

@@ -202,7 +202,9 @@ async def test_of_several_drafts_a_run_gets_the_newest_with_an_id(world: World) 
     assert await world.a.drafts() == [Draft(RunId("all"), ANN, "52")]
     said = [row.message for row in await world.a.outbox()]
     assert [(one.text, one.lost) for one in said if one.lost] == [("", LostDraft(R2, "3"))]
-    assert await closings(world) == [("100", "r0", "51", texts.cut_draft(Outcome.INTERRUPTED))]
+    assert await closings(world) == [
+        ("100", "r0", "51", texts.interrupted_draft(Outcome.INTERRUPTED))
+    ]
 
 
 @pytest.mark.parametrize("by", ["its end", "leaving"])
@@ -222,7 +224,9 @@ async def test_a_draft_without_messages_that_wait_ends_with_a_cut_run(
         for run in (R1, R2):
             await world.a.finish_run(end(run, Outcome.INTERRUPTED), node=A)
     assert await world.b.drafts() == []
-    assert ("100", "r1", "of r1", texts.cut_draft(Outcome.CANCELLED)) in await closings(world)
+    assert ("100", "r1", "of r1", texts.interrupted_draft(Outcome.CANCELLED)) in await closings(
+        world
+    )
 
 
 async def test_the_draft_of_messages_that_are_given_up_is_closed(world: World) -> None:
@@ -239,8 +243,8 @@ async def test_the_draft_of_messages_that_are_given_up_is_closed(world: World) -
     (of_stopped,) = await world.b.find_run("r3")
     assert (of_stopped.outcome, of_stopped.reason) == (Outcome.CANCELLED, Reason.STOPPED)
     assert sorted(await closings(world)) == [
-        ("100", "r2", "draft of r2", texts.cut_draft(Outcome.LOST)),
-        ("100", "r3", "draft of r3", texts.cut_draft(Outcome.CANCELLED)),
+        ("100", "r2", "draft of r2", texts.interrupted_draft(Outcome.LOST)),
+        ("100", "r3", "draft of r3", texts.interrupted_draft(Outcome.CANCELLED)),
     ]
     assert await world.b.drafts() == []
 
@@ -303,7 +307,9 @@ async def test_a_draft_is_closed_when_what_waits_for_its_next_run_is_stopped(
         stop = inbox("stop", kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
         stops = Stops((row.message.external_id,), Reason.STOPPED)
         await world.a.accept([replace(stop, stops=stops)], node=A, now=at(1))
-    assert await closings(world) == [("100", "r1", "55", texts.cut_draft(Outcome.CANCELLED))]
+    assert await closings(world) == [
+        ("100", "r1", "55", texts.interrupted_draft(Outcome.CANCELLED))
+    ]
     assert await world.a.drafts() == []
     assert await world.a.draft_posted(R1, "55")
 
@@ -330,7 +336,7 @@ async def test_a_draft_that_no_message_of_its_run_finishes_is_closed(
     if said:
         ended = replace(ended, say=(OutboundMessage(ANN, "hi", run_id=R1, draft="55"),))
     await world.a.finish_run(ended, node=A)
-    text = "" if outcome is Outcome.COMPLETED else texts.cut_draft(outcome)
+    text = "" if outcome is Outcome.COMPLETED else texts.interrupted_draft(outcome)
     assert await closings(world) == [("100", "r1", "55", "hi" if said else text)]
     assert await world.a.drafts() == []
 

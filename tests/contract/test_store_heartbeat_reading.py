@@ -68,7 +68,7 @@ async def given_up(world: World) -> None:
 
 
 async def is_busy(world: World, agent: AgentName = AGENT) -> bool:
-    return (await world.b.look(agent, spent_since=T0)).is_busy
+    return (await world.b.run_facts(agent, spent_since=T0)).is_busy
 
 
 async def test_an_agent_is_busy_from_the_message_to_its_answer(world: World) -> None:
@@ -110,9 +110,9 @@ async def test_what_was_used_is_that_of_the_heartbeat_runs_claimed_since_then(wo
 
     assert await used(0) == Usage(3, 30, 6, 3, Decimal("1.5"))
     assert await used(1) == Usage(2, 20, 4, 2, Decimal("1.0"))
-    assert (await world.b.look(AGENT, spent_since=at(3))).spent == SPENT
+    assert (await world.b.run_facts(AGENT, spent_since=at(3))).spent == SPENT
     assert await used(3.5) is None
-    assert (await world.b.look(AgentName("nobody"), spent_since=T0)) == PreconditionQuery()
+    assert (await world.b.run_facts(AgentName("nobody"), spent_since=T0)) == PreconditionQuery()
     claimed = await claim_one(world.a, now=at(20))
     cut = replace(run_end("r", outcome=Outcome.INTERRUPTED), usage=SPENT)
     await world.a.renew(A, until=at(99))
@@ -134,7 +134,7 @@ async def test_events_wait_for_the_heartbeat_run_that_carries_them(world: World)
     one, two = await add("pump", 0), await add("bad \0 \ud800 text", 1)
     foreign = await add("theirs", 5, OTHER)
     assert (two.agent, two.text, two.at) == (AGENT, "bad \ufffd \ufffd text", at(1))
-    assert (await world.b.look(AGENT, spent_since=T0)).events == (one, two)
+    assert (await world.b.run_facts(AGENT, spent_since=T0)).events == (one, two)
     assert (await running_heartbeat(world.a)).wake_at is None
     claimed = await claim_one(world.a)
     late = await add("late", 6)
@@ -175,9 +175,9 @@ async def test_it_is_known_when_items_were_carried_last(world: World) -> None:
     for n, keys, noted in ((0, ("a", "b", "a"), None), (1, ("b", "c\0"), None), (2, ("d",), at(2))):
         last = replace(ended(await by_hand(world.a, now=at(n)), now=at(n + 0.5)), done=keys)
         await world.a.end_heartbeat_run(replace(last, noted_at=noted), node=A)
-    done = (await world.b.look(AGENT, spent_since=T0)).done
+    done = (await world.b.run_facts(AGENT, spent_since=T0)).done
     assert done == {"a": at(0.5), "b": at(1.5), "c\ufffd": at(1.5), "d": at(2)}
-    assert (await world.b.look(OTHER, spent_since=T0)).done == {}
+    assert (await world.b.run_facts(OTHER, spent_since=T0)).done == {}
 
 
 async def test_an_alert_is_known_from_when_it_waits_for_a_time(world: World) -> None:
@@ -289,12 +289,12 @@ async def test_an_alert_that_has_died_is_told_once(world: World) -> None:
     assert await world.b.undelivered([AGENT], since=at(5.001)) == []
     assert await world.b.undelivered([OTHER], since=T0) == []
     told = [say("told", BOB)]
-    calls = (one.tell_undelivered(claimed.id, told, now=at(6)) for one in (world.a, world.b))
+    calls = (one.notify_undelivered(claimed.id, told, now=at(6)) for one in (world.a, world.b))
     assert sorted(await asyncio.gather(*calls)) == [False, True]
     assert await world.b.undelivered([AGENT], since=T0) == []
     assert [row.message.text for row in await world.b.outbox()] == ["told", *reversed(texts)]
     assert (await row_of(world.b, claimed.id)).outcome == "delivery_failed"
-    assert not await world.a.tell_undelivered(HeartbeatRunId("unknown"), [], now=T0)
+    assert not await world.a.notify_undelivered(HeartbeatRunId("unknown"), [], now=T0)
 
 
 async def test_alerts_that_died_are_told_in_that_order_unless_given_up(world: World) -> None:
@@ -322,7 +322,7 @@ async def test_the_log_is_kept_for_ninety_days_and_items_for_years(world: World)
     assert [row.id for row in await world.b.heartbeat_runs()] == [open_one.id]
     for second, known in ((2, ["a"]), (3, [])):
         await world.a.sweep_heartbeat_runs(now=at(second) + heartbeat_rules.ITEMS_KEPT)
-        assert list((await world.b.look(AGENT, spent_since=T0)).done) == known
+        assert list((await world.b.run_facts(AGENT, spent_since=T0)).done) == known
 
 
 async def test_what_cannot_be_stored_is_replaced(world: World) -> None:
@@ -339,4 +339,4 @@ async def test_what_cannot_be_stored_is_replaced(world: World) -> None:
     assert (row.detail, row.reply) == ("\ufffd", "\ufffd")
     assert row.target == replace(ANN, thread="\ufffd")
     assert await world.b.alert_known("\0", since=T0)
-    assert (await world.b.look(bad, spent_since=T0)) == PreconditionQuery()
+    assert (await world.b.run_facts(bad, spent_since=T0)) == PreconditionQuery()

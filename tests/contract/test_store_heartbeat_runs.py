@@ -100,7 +100,7 @@ async def test_times_of_a_clock_that_was_ahead_are_replaced(world: World) -> Non
     assert (anna.next_at, anna.began_at, anna.wake_at) == (at(1800), at(50), at(50))
     assert (await running_heartbeat(world.b, BERT)).next_at is None
     assert (await running_heartbeat(world.b, CLEO)).next_at == at(7200)
-    assert (await world.b.look(ANNA, spent_since=T0)).done == {"mail": at(50)}
+    assert (await world.b.run_facts(ANNA, spent_since=T0)).done == {"mail": at(50)}
     assert [one.due_at for one in await claim(world.a, ANNA, now=at(1800))] == [at(1800)]
     later = await running_heartbeat(world.b, ANNA)
     await world.a.replan_heartbeats([a_plan(ANNA)], now=at(1800))

@@ -109,7 +109,9 @@ async def test_a_job_whose_result_its_chat_refuses_is_kept(world: World) -> None
     assert kept is not None
     assert (kept.last_status, kept.last_error) == ("undelivered", "blocked")
     # Once it is told elsewhere nothing is left to do, and the job is still there.
-    calls = [store.tell_result(lost.id, [say("x", BOB)], now=at(4)) for store in (world.a, world.b)]
+    calls = [
+        store.notify_result(lost.id, [say("x", BOB)], now=at(4)) for store in (world.a, world.b)
+    ]
     assert sorted(await asyncio.gather(*calls)) == [False, True]
     assert await world.a.settle_results(now=at(5)) == []
     row = await world.b.logged(claimed.id)
@@ -135,13 +137,13 @@ async def test_a_result_without_a_chat_is_told_until_somebody_was_told(world: Wo
     (job,) = await added(world.a, a_job("tea"))
     reached = await ran(world, job)
     for one in (reached.id, OccurrenceId("unknown")):
-        assert not await world.a.tell_result(one, [say("x")], now=at(1))
+        assert not await world.a.notify_result(one, [say("x")], now=at(1))
     later = [replace(job, next_run_at=T0 + hour * HOUR) for hour in (1, 2)]
     _, newest = [await ran(world, due, OccurrenceStatus.NO_ROUTE) for due in later]
     for store in (world.a, world.b):
         (lost,) = await store.settle_results(now=at(9000))
         assert (lost.id, lost.error, lost.refused_by) == (newest.id, "nobody is there", None)
-    assert await world.a.tell_result(newest.id, [say("later")], now=at(9001))
+    assert await world.a.notify_result(newest.id, [say("later")], now=at(9001))
     assert await world.b.settle_results(now=at(9002)) == []
     assert [row.message.text for row in await world.b.outbox()] == ["later"]
 

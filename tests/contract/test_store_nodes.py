@@ -112,39 +112,39 @@ async def test_a_lease_can_be_ended_for_a_process_that_is_known_to_be_gone(world
 
 async def test_a_named_lease_has_one_owner_until_it_is_dropped(world: World) -> None:
     """Those who wait for it are told."""
-    assert not await world.a.take_lease("bot", NodeId("stranger"), now=T0)
+    assert not await world.a.claim_lease("bot", NodeId("stranger"), now=T0)
     for _ in range(2):
-        assert await world.a.take_lease("bot", A, now=T0)
-        assert not await world.b.take_lease("bot", B, now=T0)
-    assert await world.b.take_lease("other bot", B, now=T0)
+        assert await world.a.claim_lease("bot", A, now=T0)
+        assert not await world.b.claim_lease("bot", B, now=T0)
+    assert await world.b.claim_lease("other bot", B, now=T0)
     heard = listen(world.b)
     await world.b.drop_lease("bot", B)
-    assert not await world.b.take_lease("bot", B, now=T0)
+    assert not await world.b.claim_lease("bot", B, now=T0)
     await world.a.drop_lease("bot", A)
     await until(heard.expect(Notice.NODES))
     got = await asyncio.gather(
-        world.a.take_lease("bot", A, now=T0), world.b.take_lease("bot", B, now=T0)
+        world.a.claim_lease("bot", A, now=T0), world.b.claim_lease("bot", B, now=T0)
     )
     assert sorted(got) == [False, True]
 
 
 async def test_a_dead_owners_lease_can_be_taken_before_its_recovery(world: World) -> None:
-    await world.a.take_lease("bot", A, now=T0)
-    assert not await world.b.take_lease("bot", B, now=at(LEASE_S - 0.001))
-    assert await world.b.take_lease("bot", B, now=at(LEASE_S))
+    await world.a.claim_lease("bot", A, now=T0)
+    assert not await world.b.claim_lease("bot", B, now=at(LEASE_S - 0.001))
+    assert await world.b.claim_lease("bot", B, now=at(LEASE_S))
 
 
 async def test_leaving_frees_sessions_and_leases_and_tells_the_others(world: World) -> None:
     """QUEUE-11: unfinished runs are interrupted, and their attempts taken back."""
     rows = await world.accept(ANN)
     await world.a.begin_run(new_run("r", *rows), node=A)
-    await world.a.take_lease("bot", A, now=T0)
+    await world.a.claim_lease("bot", A, now=T0)
     heard = listen(world.b)
     for _ in range(2):
         await world.a.leave(A, now=at(1))
     await until(heard.expect(Notice.INBOX, Notice.NODES))
     assert [node.id for node in await world.b.nodes()] == [B]
-    assert await world.b.take_lease("bot", B, now=at(1))
+    assert await world.b.claim_lease("bot", B, now=at(1))
     (run,) = await world.b.runs()
     assert (run.outcome, run.reason) == (Outcome.INTERRUPTED, Reason.SHUTDOWN)
     assert await todo(world, B, now=at(1)) == [replace(row, last_run=RunId("r")) for row in rows]
@@ -487,13 +487,13 @@ async def test_questions_come_in_their_order_until_they_are_answered(world: Worl
     first, second = [await world.a.ask(B, text, now=T0) for text in (QUESTION, "2")]
     assert first
     assert second
-    assert await world.b.asked(B) == [NodeCall(first, QUESTION, T0), NodeCall(second, "2", T0)]
-    assert await world.a.asked(A) == []
+    assert await world.b.open_calls(B) == [NodeCall(first, QUESTION, T0), NodeCall(second, "2", T0)]
+    assert await world.a.open_calls(A) == []
     assert await world.a.answer_to(first) is None
     for _ in range(2):
         await world.b.answer(first, "stopped")
     assert await world.a.answer_to(first) == "stopped"
-    assert [call.id for call in await world.b.asked(B)] == [second]
+    assert [call.id for call in await world.b.open_calls(B)] == [second]
     await world.b.leave(B, now=T0)
     assert await world.a.answer_to(second) is None
     await world.a.answer(second, "")
@@ -505,7 +505,7 @@ async def test_old_questions_are_forgotten(world: World) -> None:
     await world.a.renew(B, until=at(1000))
     old, young = [await world.a.ask(B, "a\0b\ud800", now=at(second)) for second in (0, 50)]
     assert await world.b.ask(A, QUESTION, now=at(61)) is None
-    assert [(call.id, call.question) for call in await world.b.asked(B)] == [
+    assert [(call.id, call.question) for call in await world.b.open_calls(B)] == [
         (young, "a\ufffdb\ufffd")
     ]
     assert old != young

@@ -448,11 +448,11 @@ async def test_it_is_known_in_which_chat_something_was_told(world: World) -> Non
     await world.a.end_occurrence(ended(heard), (thread,), node=A)
     await world.a.end_occurrence(ended(silent), node=A)
     for thread_id in (None, "7", "8"):
-        assert await world.b.told_in(heard.id, replace(ANN, thread=thread_id))
+        assert await world.b.was_notified_in(heard.id, replace(ANN, thread=thread_id))
     for place in (BOB, replace(ANN, account="other"), replace(ANN, channel="other")):
-        assert not await world.b.told_in(heard.id, place)
-    assert not await world.a.told_in(silent.id, ANN)
-    assert not await world.a.told_in(OccurrenceId("nobody's"), ANN)
+        assert not await world.b.was_notified_in(heard.id, place)
+    assert not await world.a.was_notified_in(silent.id, ANN)
+    assert not await world.a.was_notified_in(OccurrenceId("nobody's"), ANN)
 
 
 # ---------------------------------------------------------------------------- runs of them

@@ -319,7 +319,7 @@ async def answered(world: World, run: str, texts: str, *rows: InboxRow) -> None:
 
 async def cut(world: World, of: Target = ANN, **how: object) -> int:
     given = {"everything": False, "run": None, "sender": None, "now": at(3)} | how
-    return await world.b.cut_answers(key_of(of), ANN, **given)  # type: ignore[arg-type]
+    return await world.b.drop_answers(key_of(of), ANN, **given)  # type: ignore[arg-type]
 
 
 async def test_what_waits_of_an_answer_can_be_given_up(world: World) -> None:

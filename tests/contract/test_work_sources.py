@@ -38,14 +38,14 @@ async def rig(opening: AbstractAsyncContextManager[Rig]) -> AsyncIterator[Rig]:
 
 
 async def taken(rig: Rig, job: str = ONE, process: int = 0) -> WorkItem:
-    item = await rig.processes[process].take(type(ONE)(job))
+    item = await rig.processes[process].claim(type(ONE)(job))
     assert item is not None
     return item
 
 
 async def test_the_oldest_work_is_taken_first_with_all_that_is_said_of_it(rig: Rig) -> None:
     """What is taken is given to no other job until it is given back."""
-    assert await rig.processes[0].take(ONE) is None
+    assert await rig.processes[0].claim(ONE) is None
     await rig.add("first", "do\nthis")
     await rig.add("second")
     first = await taken(rig)
@@ -53,7 +53,7 @@ async def test_the_oldest_work_is_taken_first_with_all_that_is_said_of_it(rig: R
     second = await taken(rig, TWO, 1)
     assert (second.title, second.body) == ("second", "")
     for process in rig.processes:
-        assert await process.take(THREE) is None
+        assert await process.claim(THREE) is None
     await rig.processes[0].give_back(first, "interrupted")
     assert await rig.ends() == {"first": None, "second": None}
     assert (await taken(rig, THREE, 1)).title == "first"
@@ -65,7 +65,7 @@ async def test_of_several_that_ask_at_once_each_gets_something_else(rig: Rig) ->
         await rig.add(f"work {number}")
     jobs = [type(ONE)(f"job-{number}") for number in range(6)]
     found = await asyncio.gather(
-        *(rig.processes[number % 2].take(job) for number, job in enumerate(jobs))
+        *(rig.processes[number % 2].claim(job) for number, job in enumerate(jobs))
     )
     titles = [item.title for item in found if item is not None]
     assert sorted(titles) == ["work 0", "work 1", "work 2", "work 3"]
@@ -79,7 +79,7 @@ async def test_what_is_over_is_never_taken_again_and_ends_once(rig: Rig, *, ok: 
     await rig.processes[0].done(item, ok=ok, text="I have seen to it.")
     for process in rig.processes:
         for job in (ONE, TWO):
-            assert await process.take(job) is None
+            assert await process.claim(job) is None
     with pytest.raises(WorkSourceError, match="not this run's any more"):
         await rig.processes[0].done(item, ok=not ok, text="no")
     await rig.processes[0].give_back(item, "no")
@@ -107,7 +107,7 @@ async def test_a_run_whose_work_was_given_to_another_cannot_end_it(rig: Rig) -> 
         await rig.processes[0].done(late, ok=False, text="too late")
     await rig.processes[0].give_back(late, "too late")
     assert await rig.ends() == {"chore": None}
-    assert await rig.processes[0].take(TWO) is None
+    assert await rig.processes[0].claim(TWO) is None
     await rig.processes[1].done(again, ok=True, text="in time")
     assert await rig.ends() == {"chore": True}
 
@@ -117,7 +117,7 @@ async def test_work_that_a_job_has_forgotten_is_free_again(rig: Rig) -> None:
     await rig.add("chore")
     late = await taken(rig)
     rig.clock.pass_by(FORGOTTEN - timedelta(seconds=1))
-    assert await rig.processes[1].take(TWO) is None
+    assert await rig.processes[1].claim(TWO) is None
     rig.clock.pass_by(timedelta(seconds=2))
     item = await taken(rig, TWO, 1)
     assert item.title == "chore"
@@ -174,7 +174,7 @@ ANN_S, BOB_S = JobId("ann's"), JobId("bob's")
 async def take(
     world: World, queue: str = "q", job: JobId = ANN_S, now: float = 1
 ) -> StoredWorkItem | None:
-    return await world.b.take_work(queue, job, now=at(now), forgotten=at(now - 100))
+    return await world.b.claim_work(queue, job, now=at(now), forgotten=at(now - 100))
 
 
 async def an_item(

@@ -49,7 +49,7 @@ def older_database(place: Home, postgres_url: str) -> Answer:
     async def bring_down() -> None:
         async with connection(Address(postgres_url)) as one:
             await migrate.migrate(one)
-            await migrate.bring_to(one, len(migrate.known()) - 1, migrate.known())
+            await migrate.migrate_to(one, len(migrate.known()) - 1, migrate.known())
 
     asyncio.run(bring_down())
     code, _ = place.refused("--no-migrate")

@@ -19,11 +19,11 @@ from pydantic import SecretStr
 
 from goclaw_py.app.backup import restore as restoring
 from goclaw_py.app.backup.backup import Saved, back_up
-from goclaw_py.app.backup.restore import Backup, Restored, examine, look, restore
+from goclaw_py.app.backup.restore import Backup, Restored, examine, plan_restore, restore
 from goclaw_py.app.backup.workspaces import Staging
 from goclaw_py.app.database import Database as AppDatabase
 from goclaw_py.app.progress import ProgressStep
-from goclaw_py.app.schema import bring_up_to_date
+from goclaw_py.app.schema import migrate_schema
 from goclaw_py.config import Settings
 from goclaw_py.config.models import DatabaseSettings as DatabaseSection
 from goclaw_py.core.errors import BackupError, MigrationError, StoreUnavailable
@@ -261,11 +261,11 @@ async def test_an_upgrade_is_in_the_audit_log(empty_database: Database) -> None:
     """One row for all of it; a new database stays empty, so that a backup fits into it."""
     address = empty_database.address
     query = "select action, after::text as after from audit"
-    await bring_up_to_date(address)
+    await migrate_schema(address)
     async with connection(address) as one:
         assert await one.fetch(query) == []
         await migrate.migrate(one, to=LATEST - 1)
-    await bring_up_to_date(address)
+    await migrate_schema(address)
     async with connection(address) as one:
         (row,) = await one.fetch(query)
     assert row["action"] == "schema.migrate"
@@ -296,7 +296,7 @@ async def test_nothing_is_replaced_unasked(
         filled, "update incidents set text = 'newer'", "delete from nodes where id = 'n2'"
     )
     before = await all_rows(filled)
-    found = await look(home, examine(file, quiet), files=True)
+    found = await plan_restore(home, examine(file, quiet), files=True)
     assert "incidents" in found.tables
     assert not {"nodes", "leases"} & set(found.tables)
     with pytest.raises(BackupError, match="the database is not empty"):
@@ -346,7 +346,7 @@ async def test_nothing_is_restored_under_a_gateway_that_works(
     home = settings_of(other, tmp_path / "b")
     for attempt in (
         bring_back(home, file, replace=replaces),
-        look(home, examine(file, quiet), files=True),
+        plan_restore(home, examine(file, quiet), files=True),
     ):
         with pytest.raises(BackupError, match=r"a gateway works .*\(process 4711 on far\)"):
             await attempt

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.app.database import open_store
-from goclaw_py.app.schema import bring_up_to_date, ensure_fit
+from goclaw_py.app.schema import ensure_fit, migrate_schema
 from goclaw_py.config import load
 from goclaw_py.core.errors import MigrationError, StoreError, StoreUnavailable
 from goclaw_py.store.embedded import EmbeddedPostgres
@@ -207,7 +207,7 @@ async def test_a_standby_is_named_and_waited_for_until_it_is_promoted(
     try:
         started = await asyncio.to_thread(server.start)
         address = Address(None, str(started.host), started.user, started.database)
-        await bring_up_to_date(address)
+        await migrate_schema(address)
         store = await Database(address).open()
         try:
             await store.join(a_node(A))
@@ -237,7 +237,7 @@ async def test_commits_that_wait_for_a_standby_are_named(folder: Path) -> None:
     try:
         started = await asyncio.to_thread(server.start)
         address = Address(None, str(started.host), started.user, started.database)
-        await bring_up_to_date(address)
+        await migrate_schema(address)
         store = await Database(address).open()
         try:
             async with connection(address) as one:

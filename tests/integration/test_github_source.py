@@ -41,14 +41,14 @@ def source(rig: GitHubRig, rules: IssueRules | None = None, **more: str) -> GitH
 
 
 async def take(rig: GitHubRig) -> WorkItem:
-    item = await rig.processes[0].take(ONE)
+    item = await rig.processes[0].claim(ONE)
     assert item is not None
     return item
 
 
 async def refused(rig: GitHubRig, **more: str) -> str:
     with pytest.raises(WorkSourceError) as caught:
-        await source(rig, None, **more).take(ONE)
+        await source(rig, None, **more).claim(ONE)
     assert "token-0123456789" not in f"{caught.value!r} {caught.value.__cause__!r}"
     return str(caught.value)
 
@@ -95,7 +95,7 @@ async def test_an_issue_that_is_no_text_stops_no_work(rig: GitHubRig) -> None:
 async def test_only_what_went_well_is_closed(rig: GitHubRig, *, ok: bool) -> None:
     issue = rig.github.open_issue("It is broken")
     closing = source(rig, IssueRules(close=True, failed_label=""))
-    item = await closing.take(ONE)
+    item = await closing.claim(ONE)
     assert item is not None
     await closing.done(item, ok=ok, text="")
     assert (issue.state, issue.reason) == (("closed", "completed") if ok else ("open", None))
@@ -113,7 +113,7 @@ async def test_labels_may_have_any_characters(rig: GitHubRig) -> None:
     labels = IssueRules(label="for: the bot/é?#&", claim_label="50% done", failed_label="a+b")
     issue = rig.github.open_issue("one", None, labels.label)
     its = source(rig, labels)
-    item = await its.take(ONE)
+    item = await its.claim(ONE)
     assert item is not None
     assert issue.labels == [labels.label, "50% done"]
     await its.done(item, ok=False, text="")
@@ -129,7 +129,7 @@ async def test_only_open_issues_with_the_label_are_work(rig: GitHubRig) -> None:
     rig.github.open_issue("a pull request").is_pull_request = True
     rig.github.open_issue("deleted").deleted = True
     rig.github.open_issue("somebody does it", None, "goclaw", "In-Progress")
-    assert await rig.processes[0].take(ONE) is None
+    assert await rig.processes[0].claim(ONE) is None
     assert rig.github.comments == {}
 
 
@@ -146,7 +146,7 @@ async def test_the_claim_counts_however_many_comments_there_are(rig: GitHubRig) 
     for number in range(250):
         rig.github.say(issue.number, f"And {number}!", STRANGER)
     first = rig.github.say(issue.number, CLAIM.format(job="other"))
-    assert await rig.processes[0].take(ONE) is None
+    assert await rig.processes[0].claim(ONE) is None
     assert first.id in rig.github.comments
     del rig.github.comments[first.id]
     assert (await take(rig)).title == "a long talk"
@@ -156,8 +156,8 @@ async def test_only_those_who_may_write_can_claim(rig: GitHubRig) -> None:
     """Everybody may write such a comment under a public issue."""
     issue = rig.github.open_issue("chore")
     rig.github.say(issue.number, CLAIM.format(job="other"), STRANGER)
-    assert await source(rig, token=FRIEND_TOKEN).take(TWO) is not None
-    assert await rig.processes[0].take(ONE) is None
+    assert await source(rig, token=FRIEND_TOKEN).claim(TWO) is not None
+    assert await rig.processes[0].claim(ONE) is None
 
 
 async def test_what_a_model_says_is_no_claim(rig: GitHubRig) -> None:
@@ -165,7 +165,7 @@ async def test_what_a_model_says_is_no_claim(rig: GitHubRig) -> None:
     issue = rig.github.open_issue("chore")
     await rig.processes[0].done(await take(rig), ok=False, text=CLAIM.format(job="evil"))
     issue.labels = ["goclaw"]
-    assert await rig.processes[0].take(TWO) is not None
+    assert await rig.processes[0].claim(TWO) is not None
 
 
 async def test_of_two_claims_the_older_one_counts(rig: GitHubRig) -> None:
@@ -178,7 +178,7 @@ async def test_of_two_claims_the_older_one_counts(rig: GitHubRig) -> None:
             rig.github.say(issue.number, CLAIM.format(job="rival"), OWNER)
 
     rig.github.meanwhile = rival
-    assert await rig.processes[0].take(ONE) is None
+    assert await rig.processes[0].claim(ONE) is None
     assert rig.github.said(issue.number) == [CLAIM.format(job="rival")]
     assert issue.labels == ["goclaw"]
 
@@ -198,7 +198,7 @@ async def test_what_is_no_work_any_more_when_it_is_claimed_is_left_alone(
                 issue.labels = []
 
     rig.github.meanwhile = finish
-    assert await rig.processes[0].take(ONE) is None
+    assert await rig.processes[0].claim(ONE) is None
     assert rig.github.said(issue.number) == []
 
 
@@ -228,7 +228,7 @@ async def test_what_the_settings_cannot_reach_is_told_and_leaves_no_claim(rig: G
     assert (await refused(rig)).startswith("acme/shop is not there, has no issues")
     place = RepositoryAddress("acme/shop", OWNER_TOKEN, "http://127.0.0.1:9", pause_s=0.001)
     with pytest.raises(WorkSourceError, match="GitHub cannot be reached: ClientConnectorError"):
-        await GitHubSource(place, IssueRules(), rig.clock).take(ONE)
+        await GitHubSource(place, IssueRules(), rig.clock).claim(ONE)
     assert rig.github.said(issue.number) == []
 
 
@@ -333,15 +333,15 @@ async def test_requests_go_through_the_proxy_of_the_environment(
         place = RepositoryAddress(REPO, OWNER_TOKEN, f"http://{name}", pause_s=0.001)
         source = GitHubSource(place, IssueRules(), rig.clock)
         monkeypatch.setenv("ALL_PROXY", address.replace("://", "://ann:hush-hush@"))
-        assert await source.take(ONE) is None
+        assert await source.claim(ONE) is None
         assert set(proxy.seen) == {name}
     masked = f"the proxy {address.replace('://', '://***@')} (ALL_PROXY)"
     with pytest.raises(WorkSourceError, match=re.escape(masked)) as caught:
-        await source.take(ONE)
+        await source.claim(ONE)
     assert "hush" not in str(caught.value)
     monkeypatch.setenv("ALL_PROXY", "socks4://ann:hush-hush@p")
     with pytest.raises(WorkSourceError, match="the variable ALL_PROXY must be"):
-        await source.take(ONE)
+        await source.claim(ONE)
 
 
 async def test_the_proxy_of_a_tunnel_does_not_read_the_token(
@@ -353,6 +353,6 @@ async def test_the_proxy_of_a_tunnel_does_not_read_the_token(
         monkeypatch.setenv("HTTPS_PROXY", proxy.http)
         proxy.refuses = 403
         with pytest.raises(WorkSourceError, match="refuses the connection: HTTP 403"):
-            await GitHubSource(place, IssueRules(), rig.clock).take(ONE)
+            await GitHubSource(place, IssueRules(), rig.clock).claim(ONE)
     assert proxy.heads
     assert OWNER_TOKEN not in "".join(proxy.heads)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from goclaw_py.app.schema import bring_up_to_date, ensure_fit
+from goclaw_py.app.schema import ensure_fit, migrate_schema
 from goclaw_py.core.errors import SessionShared, StoreError, StoreUnavailable
 from goclaw_py.core.time.clocks import SystemClock
 from goclaw_py.records import Notice
@@ -75,7 +75,7 @@ async def test_a_pooler_in_session_mode_is_as_good_as_the_server(empty_database:
     """It refuses most settings at the start of a connection, so ours are made later."""
     with pooler(empty_database.address, "session", {}) as address:
         await ensure_fit(address)
-        assert await bring_up_to_date(address)
+        assert await migrate_schema(address)
         found = await check_up(address, SystemClock())
         assert (found.pooled, found.notices, found.is_current) == (False, True, True)
         store = await PostgresStore.open(address.dsn)

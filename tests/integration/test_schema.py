@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from goclaw_py.app.progress import ProgressStep
-from goclaw_py.app.schema import Dump, bring_up_to_date
+from goclaw_py.app.schema import Dump, migrate_schema
 from goclaw_py.core.errors import MigrationError
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.migrate import known, migrate, status
@@ -40,8 +40,8 @@ def dump(postgres_server: Server, tmp_path: Path) -> Dump:
 async def test_a_new_database_is_migrated_and_nothing_is_saved(
     address: Address, dump: Dump
 ) -> None:
-    assert await bring_up_to_date(address, dump=dump) == [f"{step}.up.sql" for step in STEPS]
-    assert await bring_up_to_date(address, dump=dump) == []
+    assert await migrate_schema(address, dump=dump) == [f"{step}.up.sql" for step in STEPS]
+    assert await migrate_schema(address, dump=dump) == []
     assert not dump.folder.exists()
 
 
@@ -51,7 +51,7 @@ async def test_a_database_with_data_is_saved_before_it_changes(
     async with connection(address) as one:
         await migrate(one)
     steps: list[ProgressStep] = []
-    done = await bring_up_to_date(address, dump=dump, migrations=newer, tell=steps.append)
+    done = await migrate_schema(address, dump=dump, migrations=newer, tell=steps.append)
     assert steps[0].what == "backing up the database before its migration"
     told = [(step.what, step.done, step.total) for step in steps if step.unit == "migrations"]
     assert told == [(f"applying {name}", place, len(done)) for place, name in enumerate(done)]
@@ -70,13 +70,13 @@ async def test_a_database_that_cannot_be_saved_stays_as_it_is(
     dump.folder.parent.mkdir(exist_ok=True)
     broken = Dump(Path(shutil.which("false") or "/bin/false"), dump.folder)
     with pytest.raises(MigrationError, match="the backup before the migration failed"):
-        await bring_up_to_date(address, dump=broken, migrations=newer)
+        await migrate_schema(address, dump=broken, migrations=newer)
     async with connection(address) as one:
         assert (await status(one, newer)).current == len(STEPS)
 
 
 async def test_a_start_that_may_not_migrate_refuses_an_old_database(address: Address) -> None:
     with pytest.raises(MigrationError, match="not up to date: 0001_initial"):
-        await bring_up_to_date(address, refuse=True)
+        await migrate_schema(address, refuse=True)
     async with connection(address) as one:
         assert (await status(one)).current == 0

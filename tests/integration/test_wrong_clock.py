@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.app.backup.restore import examine, look
+from goclaw_py.app.backup.restore import examine, plan_restore
 from goclaw_py.app.control import open_control
 from goclaw_py.core.errors import BackupError
 from goclaw_py.core.ids import NodeId
@@ -53,7 +53,7 @@ async def test_nothing_is_restored_under_a_gateway_that_looks_dead_from_here(
     file = tmp_path / "saved.tar.gz"
     await save(home, file)
     with pytest.raises(BackupError, match="a gateway works"):
-        await look(home, examine(file, quiet), files=False)
+        await plan_restore(home, examine(file, quiet), files=False)
 
 
 async def test_commands_tell_who_lives_by_the_clock_of_the_database(

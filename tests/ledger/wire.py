@@ -35,8 +35,9 @@ def names(package: Path) -> dict[str, str]:
         _, *blocks = re.split(r"^-- (name|part): (\w+)$", file.read_text(), flags=re.MULTILINE)
         bodies = dict(zip(blocks[1::3], blocks[2::3], strict=True))
         for name, body in bodies.items():
-            whole = re.sub(r"-- use: (\w+)", lambda use, b=bodies: b[use[1]], body)
-            found[plain(whole)] = f"{file.stem}.{name}"
+            while "-- use: " in body:  # parts may use parts
+                body = re.sub(r"-- use: (\w+)", lambda use, b=bodies: b[use[1]], body)  # noqa: PLW2901
+            found[plain(body)] = f"{file.stem}.{name}"
     return found
 
 

@@ -266,7 +266,7 @@ class Naive(World):
             record.host = record.ancestors[0]
         return where is not QUEUED
 
-    def take_in(self, request_id: str, run_id: str, now: float) -> list[Told]:
+    def steer_in(self, request_id: str, run_id: str, now: float) -> list[Told]:
         self.now = now
         record, run = self.find(request_id), self.find(run_id)
         if record is None or run is None or record.session != run.session:

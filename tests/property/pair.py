@@ -152,7 +152,7 @@ class Pair:
 
     def happens_take_in(self, dice: Dice) -> None:
         if self.offers:
-            self.tell("take_in", *dice.pick(self.offers[::-1]))
+            self.tell("steer_in", *dice.pick(self.offers[::-1]))
 
     def happens_stop(self, dice: Dice) -> None:
         self.stop(dice, "stop_oldest", dice.pick(list(self.setting.sessions)))

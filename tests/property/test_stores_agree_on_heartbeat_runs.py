@@ -217,7 +217,7 @@ class Heartbeats(Player):
         since = at(self.second - self.chance.randint(0, 60))
         found = await self.store.undelivered(AGENTS[:2], since=since)
         told = [
-            await self.store.tell_undelivered(
+            await self.store.notify_undelivered(
                 one.heartbeat_run, [OutboundMessage(CHATS[0], one.why)], now=self.now
             )
             for one in [*found[:1], *found[:1]]
@@ -228,7 +228,7 @@ class Heartbeats(Player):
         store = self.world.a
         since = at(self.second - self.chance.randint(0, 90))
         return (
-            [await store.look(agent, spent_since=since) for agent in AGENTS],
+            [await store.run_facts(agent, spent_since=since) for agent in AGENTS],
             await store.heartbeat_usage(self.agent(), since=T0),
             [await store.alert_known(key, since=since) for key in KEYS[1:]],
             await store.heartbeat_runs(

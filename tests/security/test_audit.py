@@ -652,7 +652,7 @@ def agent_that_asks() -> ScriptedAgent:
         return f"paid: {decided[-1]}"
 
     def choose(request: RunRequest) -> Step:
-        word = (request.said or request.prompt).split()[0]
+        word = (request.own_texts or request.prompt).split()[0]
         steps: dict[str, Callable[[], Step]] = {"pay": lambda: Do(pay), "work": Block}
         return steps[word]() if word in steps else Say(f"re: {request.prompt}")
 

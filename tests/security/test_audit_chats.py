@@ -81,7 +81,7 @@ def an_agent() -> ScriptedAgent:
         return "paid"
 
     def choose(request: RunRequest) -> Step:
-        word = (request.said or request.prompt).split()[0]
+        word = (request.own_texts or request.prompt).split()[0]
         steps: dict[str, Callable[[], Step]] = {"pay": lambda: Do(pay), "work": Block}
         return steps[word]() if word in steps else Say(f"re: {request.prompt}")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.app.backup.restore import Backup, examine, look, restore, settings_for
+from goclaw_py.app.backup.restore import Backup, examine, plan_restore, restore, settings_for
 from goclaw_py.app.backup.settings_use import settings_use
 from goclaw_py.app.progress import untold
 from goclaw_py.config import Settings, load
@@ -87,7 +87,7 @@ async def test_settings_of_a_backup_leave_the_home_only_with_a_yes(
     before, here = everything(user), Settings(home=home)
     refused = r"use paths outside of .*\.goclaw, or hidden in it: /.*--yes"
     with pytest.raises(BackupError, match=refused):
-        await look(here, backup, files=True)
+        await plan_restore(here, backup, files=True)
     with pytest.raises(BackupError, match=refused):
         await restore(here, backup, replace=True, files=True, tell=untold)
     assert everything(user) == before

@@ -134,7 +134,7 @@ class Chain:
                 return Do(self._runs)
             if request.trigger is Trigger.SUBAGENT:
                 return Say("done", after_s=1)
-            return Say("hi") if request.said == "hello" else Do(self._answers)
+            return Say("hi") if request.own_texts == "hello" else Do(self._answers)
 
         return ScriptedAgent(otherwise=choose)
 

@@ -59,7 +59,7 @@ class Bank:
             "pay": Do(self._pay),
             "spawn": Do(_spawn),
         }
-        word = (request.said or request.prompt).split()[-1]
+        word = (request.own_texts or request.prompt).split()[-1]
         return steps.get(word, Say(f"re: {request.prompt}"))
 
     async def _pay(self, request: RunRequest, emit: Emit) -> str:

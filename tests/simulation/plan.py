@@ -14,7 +14,7 @@ TROUBLE_S = 30.0
 
 _TELLING = (
     *("accept", "claim_", "begin_run", "finish_run", "settle", "mark_sent", "chat send"),
-    *("chat confirm", "join", "renew", "recover", "take_lease", "release_sessions", "leave"),
+    *("chat confirm", "join", "renew", "recover", "claim_lease", "release_sessions", "leave"),
 )
 """The calls at which it matters most that a gateway falls."""
 

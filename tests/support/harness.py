@@ -271,7 +271,7 @@ class GatewayProcess:
         """Come up as the application does."""
         await self.cluster.join()
         await self.access_control.refresh()
-        await self.container.take_up()
+        await self.container.claim_pending()
         for work in (
             *(duty() for duty in self.cluster.duties()),
             self.outbox.run(),
@@ -313,7 +313,7 @@ class GatewayProcess:
         self.store.cut = True
         self.database.hearers.pop(self.store, None)
         for channel in self.channels.values():
-            channel.cut_off()
+            channel.disconnect()
         for task in self._tasks:
             task.cancel()
         self.container.job_module.forget()
@@ -405,7 +405,7 @@ class GatewayProcess:
             is_due = self._pending.is_called
             self._pending.clear()
             try:
-                await self.container.take_up(is_due=is_due)
+                await self.container.claim_pending(is_due=is_due)
                 await self.gateway.release_idle()
             except StoreUnavailable:
                 pass  # the next look finds it
@@ -429,15 +429,15 @@ class GatewayProcess:
             case Notice.PEOPLE:
                 self._people.call()
             case Notice.CRON:
-                self.container.look_for_due()
+                self.container.poll_due()
             case Notice.SUBAGENTS:
-                self.container.look_for_subagents()
+                self.container.search_subagents()
                 self._pending.call()
             case Notice.LANES:
-                self.container.lane_permits.look()
+                self.container.lane_permits.poll_soon()
             case Notice.NODES:
-                self.cluster.look()
-                self.container.calls.look()
+                self.cluster.check_others()
+                self.container.calls.poll()
                 self.container.supervisor.look()
 
     def _on_lost(self, node: NodeId) -> None:
@@ -446,7 +446,7 @@ class GatewayProcess:
 
     def _on_recovery(self, recovery: RecoveryReport) -> None:
         self.recoveries.append(recovery)
-        self.container.close_cut_runs(recovery)
+        self.container.close_interrupted_runs(recovery)
         self._pending.call()
 
 

@@ -264,11 +264,11 @@ class _Words:
         for token in tokens:
             match token.type:
                 case "text":
-                    self._put(token.content, self._formats[-1])
+                    self._add(token.content, self._formats[-1])
                 case "softbreak" | "hardbreak":
                     self.runs.append(TextRun(self._line_end, self._formats[-1]))
                 case "code_inline":
-                    self._put(token.content, nested(self._formats[-1], CODE))
+                    self._add(token.content, nested(self._formats[-1], CODE))
                 case "link_open":
                     self._open_link(token)
                 case "link_close":
@@ -278,7 +278,7 @@ class _Words:
                 case _:
                     self._formats.pop()
 
-    def _put(self, text: str, form: Format) -> None:
+    def _add(self, text: str, form: Format) -> None:
         if text:
             self.runs.append(TextRun(self._sendable(text), form))
 
@@ -298,11 +298,11 @@ class _Words:
         if found.tag:
             return
         if not found.bare:
-            self._put("" if address == said else f" ({address})", form)
+            self._add("" if address == said else f" ({address})", form)
         elif address == found.address:
             # Most often no address at all, but code such as <std::vector>.
             self.runs.insert(found.begin, TextRun("<", form))
-            self._put(">", form)
+            self._add(">", form)
 
 
 @dataclass(frozen=True, slots=True)

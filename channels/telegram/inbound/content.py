@@ -20,7 +20,7 @@ from channels.telegram.inbound.markdown import link, marked
 from channels.telegram.inbound.rich import rich_text
 from channels.telegram.inbound.shared import chosen, details, service_text, shared_text
 from goclaw_py.core.messages import Attachment, FileKind
-from goclaw_py.core.text import cut_text, is_blank
+from goclaw_py.core.text import is_blank, truncate
 from goclaw_py.core.values import value
 
 QUOTE_LIMIT = 4096
@@ -238,7 +238,7 @@ def _shortened(content: MessageContent) -> str:
         return ""
     if len(content.text) <= QUOTE_LIMIT:
         return content.markdown()
-    end = len(cut_text(content.text, QUOTE_LIMIT)) - 1
+    end = len(truncate(content.text, QUOTE_LIMIT)) - 1
     return f"{marked(content.text, content.entities, 0, end)}… [{len(content.text) - end:,} more]"
 
 

@@ -63,7 +63,7 @@ def read_message(
     is_unread = content is not None and bool(content.unsupported) and not content.text
     if content is None or (edited and (is_unread or content.shared)):
         return None
-    return _said(message, content, peer, arrival, edited=edited)
+    return _inbound_message(message, content, peer, arrival, edited=edited)
 
 
 def _migrated(message: Fields, chat: Fields, account: str) -> ChatMigrated | None:
@@ -78,7 +78,7 @@ def _migrated(message: Fields, chat: Fields, account: str) -> ChatMigrated | Non
     return None
 
 
-def _said(
+def _inbound_message(
     message: Fields,
     content: MessageContent,
     peer: PeerKind,
@@ -106,7 +106,7 @@ def _said(
         sent_at=_sent_at(message, edited=edited),
         message_id=str(number) if number else None,
         reply_to=_number_of(replied),
-        cut=not edited and _was_cut(message, content.text),
+        cut=not edited and _was_split(message, content.text),
         redelivered=arrival.redelivered,
         addressed=peer is PeerKind.DIRECT or _addressed(content, replied, arrival.bot),
         attachments=content.attachments,
@@ -159,7 +159,7 @@ def _sent_at(message: Fields, *, edited: bool) -> datetime:
     return instant(message, "edit_date" if edited else "date")
 
 
-def _was_cut(message: Fields, text: str) -> bool:
+def _was_split(message: Fields, text: str) -> bool:
     """Return whether the client probably split a longer text here (SPEC QUEUE-6)."""
     return "text" in message and TEXT_LIMIT in {len(text), utf16_len(text)}
 

@@ -156,10 +156,10 @@ class _Answer:
         self._length = 0
         self._told = ""
 
-    def hear(self, data: bytes, *, last: bool = False) -> None:
+    def on_output(self, data: bytes, *, last: bool = False) -> None:
         """Emit its text. Raises ``AgentError`` if there is too much."""
         piece = self._output.feed(data, last=last)
-        self._tell_session(piece)
+        self._report_session(piece)
         if not piece:
             return
         has_begun = bool(self._pieces)
@@ -167,11 +167,11 @@ class _Answer:
         self._length += len(piece)
         self._emit(TextDelta(piece))
         if not has_begun:
-            self._emit(ModelStep(NO_USAGE, entries=self._cut))
+            self._emit(ModelStep(NO_USAGE, entries=self._interrupted))
         if self._length > MAX_REPLY:
             raise too_much(f"more than {MAX_REPLY:,} characters")
 
-    def _tell_session(self, piece: str) -> None:
+    def _report_session(self, piece: str) -> None:
         """Report the conversation once the program has told its id, or uses ours and answers."""
         session = self._output.session
         if piece and not self._spec.session:
@@ -182,7 +182,7 @@ class _Answer:
 
     def report(self) -> None:
         """Report its usage, at or before its end."""
-        entries = self._cut if self._pieces else None
+        entries = self._interrupted if self._pieces else None
         self._emit(ModelStep(self._output.usage, done=True, entries=entries))
 
     def forget(self) -> None:
@@ -197,7 +197,7 @@ class _Answer:
             raise too_much(f"a reply of {len(text):,} characters")
         return AgentResult(text, self._entries(text), self._output.usage)
 
-    def _cut(self, note: str) -> tuple[HistoryEntry, ...]:
+    def _interrupted(self, note: str) -> tuple[HistoryEntry, ...]:
         return self._entries("\n".join(filter(None, ["".join(self._pieces), note])))
 
     def _entries(self, text: str) -> tuple[HistoryEntry, ...]:

@@ -11,7 +11,7 @@ from goclaw_py.agents.command.talk import Talk, too_much
 from goclaw_py.agents.models.scrub import hide
 from goclaw_py.core.errors import AgentError
 from goclaw_py.core.run_events import NO_USAGE, TextDelta
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.runs.agent_loop import AgentLoop, AgentResult, Emit, ModelStep, RunRequest
 
 MAX_OUTPUT = 1_000_000
@@ -43,7 +43,7 @@ class _ProgramLoop:
 
         Raises ``AgentError`` if it cannot be started, fails, or writes too much.
         """
-        heard = _Heard(emit)
+        heard = _Output(emit)
         prompt = request.prompt.encode(errors="replace")
         running = program(
             self._argv,
@@ -77,14 +77,14 @@ class _ProgramLoop:
     def _failed(self, code: int, said: str) -> AgentError:
         complaint = hide(said[-_COMPLAINT_CHARS:])
         lines = [line.strip() for line in complaint.splitlines() if line.strip()]
-        last = f": {cut_text(lines[-1], _LINE_CHARS)}" if lines else "."
+        last = f": {truncate(lines[-1], _LINE_CHARS)}" if lines else "."
         return AgentError(
             f"The program {self._name} failed (exit code {code}){last}",
             f"{self._name} ended with {code}: {complaint}",
         )
 
 
-class _Heard:
+class _Output:
     """The output of a program so far."""
 
     def __init__(self, emit: Emit) -> None:
@@ -97,7 +97,7 @@ class _Heard:
     def text(self) -> str:
         return "".join(self._pieces)
 
-    def hear(self, data: bytes, *, last: bool = False) -> None:
+    def on_output(self, data: bytes, *, last: bool = False) -> None:
         """Emit its text. Raises ``AgentError`` if there is too much."""
         piece = self._output.feed(data, last=last)
         if not piece:

@@ -85,10 +85,10 @@ class JsonLines:
         self._rest += begin
         lines: list[bytes] = []
         if following:
-            lines += [self._take_rest(), *following[:-1]]
+            lines += [self._pop_rest(), *following[:-1]]
             self._rest += following[-1]
         if last:
-            lines.append(self._take_rest())
+            lines.append(self._pop_rest())
         if len(self._rest) > MAX_LINE:
             self._rest.clear()
             self._too_long = True
@@ -100,7 +100,7 @@ class JsonLines:
         begun, self._begun = self._begun, True
         return self._join + text if begun else text
 
-    def _take_rest(self) -> bytes:
+    def _pop_rest(self) -> bytes:
         """Return the line that has ended; nothing if it was too long."""
         line = b"" if self._too_long else bytes(self._rest)
         self._rest.clear()

@@ -20,10 +20,10 @@ _REST_S = 0.5
 """Seconds for which the output of an ended program is still read."""
 
 
-class Hearer(Protocol):
+class OutputReader(Protocol):
     """Receives the standard output of a program."""
 
-    def hear(self, data: bytes, *, last: bool = False) -> None:
+    def on_output(self, data: bytes, *, last: bool = False) -> None:
         """Take more output. Raises ``AgentError`` to end the program."""
 
 
@@ -33,10 +33,10 @@ class Talk:
     Without a standard input nothing is written to it.
     """
 
-    def __init__(self, process: StartedProgram, prompt: bytes, hearer: Hearer) -> None:
+    def __init__(self, process: StartedProgram, prompt: bytes, reader: OutputReader) -> None:
         self._process = process
         self._prompt = prompt
-        self._hearer = hearer
+        self._hearer = reader
         self._written = 0
         self._errors = bytearray()
 
@@ -52,7 +52,7 @@ class Talk:
         """
         ended = asyncio.create_task(self._process.exit_code())
         reading = asyncio.create_task(self._read(), name="agent program")
-        complaints = asyncio.create_task(self._keep_errors())
+        complaints = asyncio.create_task(self._collect_errors())
         writing = asyncio.create_task(self._write())
         tasks = {ended, reading, complaints, writing}
         try:
@@ -86,11 +86,11 @@ class Talk:
         assert self._process.stdout is not None
         while data := await self._process.stdout.read(_READ):
             self._count(data)
-            self._hearer.hear(data)
+            self._hearer.on_output(data)
             await asyncio.sleep(0)  # reading does not wait while there is something to read
-        self._hearer.hear(b"", last=True)
+        self._hearer.on_output(b"", last=True)
 
-    async def _keep_errors(self) -> None:
+    async def _collect_errors(self) -> None:
         assert self._process.stderr is not None
         while data := await self._process.stderr.read(_READ):
             self._count(data)

@@ -21,7 +21,7 @@ from goclaw_py.agents.models.connection import (
 from goclaw_py.agents.models.engines import Engines, ModelName
 from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 
 _log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class ModelAgent:
             return self._own[0], written
         if read := read_model(written):
             return read[0], read[1].strip()
-        shown = cut_text(written, _SHOWN_CHARS)
+        shown = truncate(written, _SHOWN_CHARS)
         raise AgentError(
             f"I know no model “{shown}”. The operator must name one such as openai:gpt-4o.",
             f"agent {self._spec.name}: {shown!r} is not PROVIDER:NAME with a provider that exists",

@@ -30,7 +30,7 @@ from goclaw_py.agents.models.history import load, mark_of
 from goclaw_py.agents.models.repair import repair_history
 from goclaw_py.core.errors import AgentError, BudgetReached
 from goclaw_py.core.run_events import Compacted
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.runs.agent_loop import Emit, HistoryEntry, Role
 
 _log = logging.getLogger(__name__)
@@ -263,7 +263,7 @@ async def compact(context: Context, room: float, ask: Ask, emit: Emit) -> None:
     texts = [_shown(unit) for unit in context.units[:count]]
     summary = context.summary
     try:
-        for part in chunks(texts, _most_asked(context)):
+        for part in chunks(texts, _most_summarized(context)):
             summary = (await ask(_question(summary, part))).strip()
     except BudgetReached:
         raise
@@ -276,7 +276,7 @@ async def compact(context: Context, room: float, ask: Ask, emit: Emit) -> None:
     emit(Compacted(context.replaced, summary))
 
 
-def _most_asked(context: Context) -> int:
+def _most_summarized(context: Context) -> int:
     """Return how many characters are summarized at once, besides the summary so far."""
     window = context.window * CHARS_PER_TOKEN
     memory = max(len(context.summary), min(_SUMMARY_CHARS, window // 5))
@@ -292,7 +292,7 @@ def chunks(texts: Sequence[str], most: int) -> Iterator[str]:
     """Join texts into as few as possible of at most ``most`` characters; longer ones are cut."""
     joined = ""
     for text in texts:
-        piece = cut_text(text, most)
+        piece = truncate(text, most)
         if joined and len(joined) + 2 + len(piece) > most:
             yield joined
             joined = ""
@@ -313,10 +313,10 @@ def _line(part: ModelRequestPart | ModelResponsePart) -> str:
         case TextPart(content=text):
             return f"Assistant: {text}" if text else ""
         case ToolCallPart():
-            arguments = cut_text(part.args_as_json_str(), _SHOWN_RESULT)
+            arguments = truncate(part.args_as_json_str(), _SHOWN_RESULT)
             return f"(The assistant called {part.tool_name} with {arguments})"
         case ToolReturnPart():
-            result = cut_text(part.model_response_str(), _SHOWN_RESULT)
+            result = truncate(part.model_response_str(), _SHOWN_RESULT)
             return f"({part.tool_name} gave: {result})"
         case _:
             return ""
@@ -351,7 +351,7 @@ def _shorten(request: ModelRequest, over: int, *, most: int) -> int:
         if gone < over and isinstance(part, ToolReturnPart):
             result: ToolReturnPart = part
             text = result.model_response_str(wrap_if_error=False)
-            short = _cut(text, most)
+            short = _truncated(text, most)
             if len(short) < len(text):
                 parts.append(replace(result, content=short))
                 gone += len(text) - len(short)
@@ -362,7 +362,7 @@ def _shorten(request: ModelRequest, over: int, *, most: int) -> int:
     return gone
 
 
-def _cut(text: str, most: int) -> str:
+def _truncated(text: str, most: int) -> str:
     if not most:
         return f"[result of {len(text)} characters left out]"
     if len(text) <= most:

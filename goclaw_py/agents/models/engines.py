@@ -26,7 +26,7 @@ ModelName = tuple[Provider, str]
 
 
 @dataclass(slots=True)
-class _Kept:
+class _SharedEngine:
     """An engine, or the task that creates it, with the number of runs that use it."""
 
     making: asyncio.Task[Engine]
@@ -42,7 +42,7 @@ class Engines:
     def __init__(self, spec: AgentSpec, own: ModelName) -> None:
         self._spec = spec
         self._own = own
-        self._kept: dict[ModelName, _Kept] = {}
+        self._kept: dict[ModelName, _SharedEngine] = {}
         """The engine that was used last is at the end."""
         self._servers: asyncio.Task[Servers] | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -58,7 +58,7 @@ class Engines:
         kept = self._kept.pop(name, None)
         # One task for all who wait: a cancelled run must not cancel the import for the others.
         if kept is None or _failed(kept.making):
-            kept = _Kept(asyncio.create_task(self._make(connection)))
+            kept = _SharedEngine(asyncio.create_task(self._make(connection)))
         self._kept[name] = kept
         kept.users += 1
         try:
@@ -110,7 +110,7 @@ class Engines:
         for name in idle[: max(len(others) - MOST_OTHERS, 0)]:
             self._close_later(self._kept.pop(name))
 
-    def _close_later(self, kept: _Kept) -> None:
+    def _close_later(self, kept: _SharedEngine) -> None:
         closing = asyncio.create_task(_close(kept.making))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)

@@ -67,7 +67,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Explanation:
     kind: type[AgentRunError]
     friendly: str
     retryable: bool = False
@@ -82,35 +82,39 @@ _CUT = "The model's answer was cut off. Please try again."
 _REJECTED = "The model provider did not accept the request."
 
 _TOLD = (
-    _Told(ModelQuotaExceededError, "The account at the model provider has used up its quota."),
-    _Told(ModelRateLimitError, _BUSY, retryable=True),
-    _Told(ModelUnavailableError, _BUSY, retryable=True),
-    _Told(ModelServerError, _TROUBLE, retryable=True),
-    _Told(ModelTimeoutError, _SILENT, retryable=True),
-    _Told(ModelRequestTimeout, _SILENT, retryable=True),
-    _Told(ModelConnectionError, _BROKEN, retryable=True),
-    _Told(ModelAuthenticationError, NO_ENTRY),
-    _Told(ModelNotFoundError, "The configured model does not exist at its provider."),
-    _Told(ModelContextWindowExceededError, _TOO_LONG),
-    _Told(ModelRequestRejectedError, _REJECTED),
-    _Told(ModelHTTPError, _REJECTED),
-    _Told(ModelAPIError, _CUT, retryable=True),
-    _Told(
+    _Explanation(
+        ModelQuotaExceededError, "The account at the model provider has used up its quota."
+    ),
+    _Explanation(ModelRateLimitError, _BUSY, retryable=True),
+    _Explanation(ModelUnavailableError, _BUSY, retryable=True),
+    _Explanation(ModelServerError, _TROUBLE, retryable=True),
+    _Explanation(ModelTimeoutError, _SILENT, retryable=True),
+    _Explanation(ModelRequestTimeout, _SILENT, retryable=True),
+    _Explanation(ModelConnectionError, _BROKEN, retryable=True),
+    _Explanation(ModelAuthenticationError, NO_ENTRY),
+    _Explanation(ModelNotFoundError, "The configured model does not exist at its provider."),
+    _Explanation(ModelContextWindowExceededError, _TOO_LONG),
+    _Explanation(ModelRequestRejectedError, _REJECTED),
+    _Explanation(ModelHTTPError, _REJECTED),
+    _Explanation(ModelAPIError, _CUT, retryable=True),
+    _Explanation(
         OutputTokenLimitExceeded, "The model reached its limit of length before it had answered."
     ),
-    _Told(ContentFilterError, "The model provider's content filter stopped the answer."),
-    _Told(UsageLimitExceeded, "This took more model requests than one run may make, so I stopped."),
+    _Explanation(ContentFilterError, "The model provider's content filter stopped the answer."),
+    _Explanation(
+        UsageLimitExceeded, "This took more model requests than one run may make, so I stopped."
+    ),
 )
 """The first match counts, so subclasses precede their base."""
 
-_STRANGE = _Told(AgentRunError, "The model gave an answer that I cannot use.")
+_STRANGE = _Explanation(AgentRunError, "The model gave an answer that I cannot use.")
 
-_PASSES = _Told(ModelHTTPError, _TROUBLE, retryable=True)
+_PASSES = _Explanation(ModelHTTPError, _TROUBLE, retryable=True)
 _BY_STATUS = {
     HTTPStatus.REQUEST_TIMEOUT: _PASSES,
     HTTPStatus.CONFLICT: _PASSES,
     HTTPStatus.TOO_EARLY: _PASSES,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: _Told(ModelHTTPError, _TOO_LONG),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: _Explanation(ModelHTTPError, _TOO_LONG),
 }
 """Statuses without a class in pydantic-ai."""
 
@@ -143,7 +147,7 @@ def explain(
     errors = _flat(error)
     if (limit := next(filter(None, map(too_long, errors)), None)) is not None:
         return ResponseTooLong(str(limit))  # without the library's errors in its context
-    told = [_told(each) for each in errors]
+    told = [_explanation(each) for each in errors]
     first = next((entry for entry in told if entry.retryable), told[0])
     hidden = tuple(secrets)
     causes = [scrub(_words(each, alone=len(errors) == 1), hidden) for each in errors]
@@ -158,7 +162,7 @@ def _flat(error: Exception) -> list[Exception]:
     return [error]
 
 
-def _told(error: Exception) -> _Told:
+def _explanation(error: Exception) -> _Explanation:
     if isinstance(error, ModelHTTPError) and error.status_code in _BY_STATUS:
         return _BY_STATUS[HTTPStatus(error.status_code)]
     return next((entry for entry in _TOLD if isinstance(error, entry.kind)), _STRANGE)
@@ -178,12 +182,12 @@ def unreadable(error: Exception) -> UnexpectedModelBehavior:
     return UnexpectedModelBehavior(f"the response cannot be read: {type(error).__name__}: {error}")
 
 
-def cut_off(word: str = "") -> AgentError:
+def unfinished(word: str = "") -> AgentError:
     """Return the error for a response without a finish reason, or with an unknown ``word``."""
     cause = f"with the unknown finish reason {word[:60]!r}" if word else "without a finish reason"
     return AgentError(_CUT, f"the model's stream ended {cause}", retryable=True)
 
 
-def nothing_said() -> AgentError:
+def empty_response() -> AgentError:
     """Return the error for an empty response."""
     return AgentError("The model gave an empty answer. Please try again.", "an empty answer")

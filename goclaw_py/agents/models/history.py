@@ -68,7 +68,7 @@ def to_entries(
         lean[0] = replace(lean[0], metadata={**(lean[0].metadata or {}), REPAIR: dict(repair)})
     drop_blanks(lean)
     messages = [message for message in lean if message.parts or isinstance(message, ModelRequest)]
-    steered = [place for place, message in enumerate(messages) if place and is_said(message)]
+    steered = [place for place, message in enumerate(messages) if place and is_from_person(message)]
     entries = [HistoryEntry(Role.USER, prompt, _dump(messages[:1]), FORMAT)]
     begin = 1
     for place in steered:
@@ -85,7 +85,7 @@ def to_entries(
     return (*entries, HistoryEntry(Role.ASSISTANT, last, _dump(rest), FORMAT))
 
 
-def cut_entries(
+def interrupted_entries(
     prompt: str,
     messages: Sequence[ModelMessage],
     note: str,
@@ -148,14 +148,14 @@ def closed(
     calls: Sequence[_Call] = ()
     for message in messages:
         if isinstance(message, ModelResponse):
-            answer = _without_cut_calls(message)
+            answer = _without_unanswered_calls(message)
             whole.append(_with_results(_NOTHING, calls))
             new = {id(call): rename(call) for call in answer.tool_calls}
             calls = [(call.tool_call_id, new[id(call)]) for call in answer.tool_calls]
             if any(call.tool_call_id != call_id for call_id, call in calls):
                 answer = replace(answer, parts=[new.get(id(part), part) for part in answer.parts])
             whole.append(answer)
-        elif is_said(message):
+        elif is_from_person(message):
             whole += [_with_results(_NOTHING, calls), message]
             calls = ()
         else:
@@ -192,7 +192,7 @@ def _with_results(request: ModelRequest, calls: Sequence[_Call]) -> ModelRequest
     return replace(request, parts=[*found, *made, *others], state="complete")
 
 
-def _without_cut_calls(response: ModelResponse) -> ModelResponse:
+def _without_unanswered_calls(response: ModelResponse) -> ModelResponse:
     if response.state == "complete":
         return response
     # The arguments of a cut call are not what the model meant, and cut thoughts are not signed.
@@ -281,7 +281,7 @@ def _is_blank(part: object) -> bool:
     return isinstance(part, TextPart) and is_blank(part.content)
 
 
-def is_said(message: ModelMessage) -> bool:
+def is_from_person(message: ModelMessage) -> bool:
     """Return whether a message contains only what a person said."""
     if not isinstance(message, ModelRequest) or not message.parts:
         return False

@@ -106,7 +106,7 @@ class Servers:
         and emits that after some seconds.
         """
         used = [server for server in self._servers if any(map(server.may_have, called))]
-        with _told(used, emit):
+        with _reporting_wait(used, emit):
             await _ready(self._servers)
             for server in used:
                 await server.until_back()
@@ -436,7 +436,7 @@ async def _ready(servers: Sequence[_Server]) -> None:
 
 
 @contextmanager
-def _told(servers: Sequence[_Server], emit: Emit | None) -> Iterator[None]:
+def _reporting_wait(servers: Sequence[_Server], emit: Emit | None) -> Iterator[None]:
     """Emit after ``TELL_S`` that a run waits for servers, and then that it does no longer."""
     if emit is None or not servers:
         yield

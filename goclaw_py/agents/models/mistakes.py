@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 
 MOST_REPEATS: Final = 3
 """How often a model may make the same mistake with a tool."""
@@ -30,10 +30,10 @@ class Mistake:
         stopped = "The model made the same mistake three times, so I stopped here: "
         if not self.tool.strip():
             return f"{stopped}it called a tool without a name."
-        name = cut_text(self.tool, _SHOWN)
+        name = truncate(self.tool, _SHOWN)
         if self.is_unknown:
             return f"{stopped}it called “{name}”, a tool that does not exist."
-        error = cut_text(" ".join(self.error.split()), _SHOWN)
+        error = truncate(" ".join(self.error.split()), _SHOWN)
         return f"{stopped}its call of {name} failed ({error})."
 
 

@@ -51,7 +51,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from goclaw_py.agents.models.history import REPAIR, closed, is_said, words_of
+from goclaw_py.agents.models.history import REPAIR, closed, is_from_person, words_of
 
 _BEGIN = "[The conversation begins with what the assistant said.]"
 _OMITTED = "[left out: the provider of the model did not accept it]"
@@ -164,7 +164,7 @@ def sendable(messages: list[ModelMessage]) -> list[ModelMessage]:
     whole = [
         replace(message, parts=list(_usable(message.parts)))
         if isinstance(message, ModelResponse)
-        else replace(message, parts=[*_asked(message.parts)])
+        else replace(message, parts=[*_request_parts(message.parts)])
         for message in messages
     ]
     whole = closed(whole, lambda call: _renamed(call, known))
@@ -230,7 +230,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _asked(parts: Sequence[ModelRequestPart]) -> Iterator[ModelRequestPart]:
+def _request_parts(parts: Sequence[ModelRequestPart]) -> Iterator[ModelRequestPart]:
     for part in parts:
         if isinstance(part, ToolReturnPart) and not _is_name(part.tool_name):
             result: ToolReturnPart = part
@@ -287,7 +287,7 @@ def rewritten(message: ModelMessage, rewriting: Rewriting) -> ModelMessage:
 def _is_plain(message: ModelMessage) -> bool:
     if isinstance(message, ModelResponse):
         return all(isinstance(part, TextPart) for part in message.parts)
-    return is_said(message)
+    return is_from_person(message)
 
 
 def _line(part: ModelRequestPart | ModelResponsePart) -> str:
@@ -321,7 +321,7 @@ def _attempts(messages: Sequence[ModelMessage]) -> Iterator[tuple[Rewriting, int
 
 
 def _end(messages: Sequence[ModelMessage]) -> int:
-    return len(messages) - 1 if messages and is_said(messages[-1]) else len(messages)
+    return len(messages) - 1 if messages and is_from_person(messages[-1]) else len(messages)
 
 
 def rewrite(messages: list[ModelMessage], rewriting: Rewriting, begin: int) -> None:

@@ -230,7 +230,7 @@ class Replay:
         """Return the decision about the outcome of an interrupted call."""
         return None if self._now is None else self._now.outcomes.get(call_id)
 
-    def taken(self) -> list[str]:
+    def new_messages(self) -> list[str]:
         """Return the messages of people that came after the present response; once."""
         if self._now is None:
             return []

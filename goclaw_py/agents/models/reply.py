@@ -22,7 +22,12 @@ from pydantic_ai.messages import (
 from pydantic_ai.result import AgentStream
 
 from goclaw_py.agents.models.failures import UNREADABLE
-from goclaw_py.agents.models.history import BETWEEN_PARTS, NO_REPAIR, cut_entries, is_readable
+from goclaw_py.agents.models.history import (
+    BETWEEN_PARTS,
+    NO_REPAIR,
+    interrupted_entries,
+    is_readable,
+)
 from goclaw_py.agents.models.repair import Repair
 from goclaw_py.agents.models.replay import Replay
 from goclaw_py.agents.models.toolset import RunTools
@@ -54,7 +59,7 @@ class Reply:
         return await in_thread_if_long(sum(map(len, said)), join)
 
     @property
-    def is_cut(self) -> bool:
+    def ends_in_thought(self) -> bool:
         """Return whether the last text ends within a thought."""
         return bool(self._parts) and separate("".join(self._parts[-1])).is_cut
 
@@ -71,9 +76,9 @@ class Reply:
                     self._add(text[place : place + LONG])
                     await asyncio.sleep(0)
             case _:
-                self.hear(event)
+                self.on_event(event)
 
-    def hear(self, event: object) -> None:
+    def on_event(self, event: object) -> None:
         """Emit an event of the library, if it has an equivalent."""
         match event:
             case PartDeltaEvent(delta=TextPartDelta(content_delta=str(text))):
@@ -152,7 +157,7 @@ class Trace:
         # The library adds a request to its messages only when it is about to send it.
         if self.request is not None and not _holds(messages, self.request):
             messages.append(self.request)
-        if self.taken and not _is_last_said(messages, self.taken):
+        if self.taken and not _is_last_prompt(messages, self.taken):
             messages.append(ModelRequest(parts=[UserPromptPart(self.taken)]))
         partial = self.partial
         if partial is not None and messages and isinstance(messages[-1], ModelRequest):
@@ -173,7 +178,7 @@ class Trace:
 
     def entries(self, note: str) -> tuple[HistoryEntry, ...]:
         """See ``ModelStep``. Works at any time, and costs nothing until it is called."""
-        return cut_entries(
+        return interrupted_entries(
             self.prompt, self.messages(), note, mark=self.mark, repair=self.stored_repair
         )
 
@@ -190,7 +195,7 @@ def _holds(messages: Sequence[ModelMessage], request: ModelRequest) -> bool:
     return any(message.parts and message.parts[0] is request.parts[0] for message in messages)
 
 
-def _is_last_said(messages: Sequence[ModelMessage], text: str) -> bool:
+def _is_last_prompt(messages: Sequence[ModelMessage], text: str) -> bool:
     said = [
         part.content
         for message in messages

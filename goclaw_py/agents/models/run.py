@@ -41,9 +41,9 @@ from goclaw_py.agents.models.endings import CUT_TEXTS, ending_word, read_ending
 from goclaw_py.agents.models.failures import (
     FAILURES,
     UNREADABLE,
-    cut_off,
+    empty_response,
     explain,
-    nothing_said,
+    unfinished,
     unreadable,
 )
 from goclaw_py.agents.models.history import check_readable, drop_blanks, mend_new, to_entries
@@ -261,7 +261,7 @@ class ModelRun:
             if response.finish_reason not in CUT_TEXTS and not is_blank(response.text or ""):
                 return response.text or ""
             # Nothing, or the beginning of it, must not stand for a conversation.
-            failure = nothing_said()
+            failure = empty_response()
         raise failure
 
     async def _attempt(self, context: Context, prompt: str | Sequence[UserContent]) -> AgentResult:
@@ -292,9 +292,9 @@ class ModelRun:
             text = await self._reply.text()
         said = "" if is_blank(text) else text
         if not (said or any(map(_acts, messages)) or self._may_be_silent):
-            raise nothing_said()
-        if not said and self._reply.is_cut:
-            raise cut_off()  # the beginning of a thought does not say that all is well
+            raise empty_response()
+        if not said and self._reply.ends_in_thought:
+            raise unfinished()  # the beginning of a thought does not say that all is well
         return AgentResult(
             said,
             entries=to_entries(
@@ -330,7 +330,7 @@ class ModelRun:
                 ended: list[ToolReturnPart] = []
                 async with node.stream(run.ctx) as results:
                     async for result in results:
-                        self._reply.hear(result)
+                        self._reply.on_event(result)
                         if isinstance(result, FunctionToolResultEvent):
                             ended.append(result.part)
                 self._count_mistakes(calls, ended)
@@ -375,7 +375,7 @@ class ModelRun:
         messages = run.new_messages()
         drop_blanks(messages)
         relieve(messages, request, self._asked.window)
-        if taken := self._taken():
+        if taken := self._new_messages():
             self._trace.taken = taken
             run.enqueue(taken)
         await self._request.recorded()
@@ -396,13 +396,13 @@ class ModelRun:
         facts = {"run_id": self._request.run_id, "rewriting": rewriting.value}
         _log.warning("history_repaired", extra=facts)
 
-    def _taken(self) -> str:
+    def _new_messages(self) -> str:
         """Return new messages of people, or those that the interrupted run had got here.
 
         Only between two requests: after the last one the reply is complete, and a new message gets
         its own run.
         """
-        stored = self._replay.taken()
+        stored = self._replay.new_messages()
         if not self._replay.is_over:
             return "\n".join(stored)
         new = self._request.take_messages()
@@ -453,7 +453,7 @@ class ModelRun:
         self._emit(ModelStep(self._new_usage, model, done=done, entries=entries, response=step))
         # Before any tool runs: the arguments of a cut call are not what the model meant.
         if response.finish_reason is None:
-            raise cut_off(ending_word(response))
+            raise unfinished(ending_word(response))
 
     def _check(self) -> None:
         """Raise ``BudgetReached`` if the budget is used up."""

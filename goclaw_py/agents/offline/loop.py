@@ -36,7 +36,7 @@ async def _thank(turn: OfflineTurn) -> str:
 
 
 async def _introduce(turn: OfflineTurn) -> str:
-    said = quote(turn.request.said)
+    said = quote(turn.request.own_texts)
     return turn.reply(
         "I am the offline agent: no model is configured, so I cannot think about "
         f"“{said}”. Set the `model` key of the agent in goclaw.toml (for example "
@@ -84,7 +84,7 @@ class OfflineAgent:
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Answer the prompt. The streamed text is exactly the reply."""
-        answer, said, rest = _find(request, request.said.strip())
+        answer, said, rest = _find(request, request.own_texts.strip())
         turn = OfflineTurn(said, rest, request, self._tick_s, emit, _understands)
         try:
             return AgentResult(await answer(turn))

@@ -13,7 +13,7 @@ from goclaw_py.agents.offline.turn import Answer, OfflineTurn, phrase, quote
 from goclaw_py.chat.outbound.ok_token import HEARTBEAT_OK, without_token
 from goclaw_py.core.errors import AgentError
 from goclaw_py.core.run_events import TextDelta
-from goclaw_py.core.text import cut_text, is_blank
+from goclaw_py.core.text import is_blank, truncate
 from goclaw_py.runs.agent_loop import Role
 from goclaw_py.schedule.heartbeat.checklist.lines import unescaped
 
@@ -247,7 +247,7 @@ def needs_attention(prompt: str) -> list[str]:
 def _line(text: str) -> str:
     # An item that speaks of the token would say that all is well.
     said = " ".join(without_token(unescaped(text)).split())
-    return cut_text(said, _CHARS) or "an item of the checklist"
+    return truncate(said, _CHARS) or "an item of the checklist"
 
 
 async def _done(turn: OfflineTurn) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from goclaw_py.agents.offline.turn import OfflineTurn, phrase
 from goclaw_py.core.errors import BadCron, BadSchedule, ToolFailed
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.core.time.datetimes import parse_moment
 from goclaw_py.schedule.cron.parser import read
 
@@ -115,7 +115,7 @@ def _expression(turn: OfflineTurn) -> tuple[str, str]:
         return six, text
     if is_field or (has_six and text):
         raise ToolFailed(
-            f"{cut_text(first, _NAME_CHARS)} may be a sixth field or the beginning of the text; "
+            f"{truncate(first, _NAME_CHARS)} may be a sixth field or the beginning of the text; "
             "in front of such a text say `echo`"
         )
     return turn.said, turn.rest
@@ -143,7 +143,7 @@ async def _create(turn: OfflineTurn, **arguments: object) -> dict[str, Any]:
 
 
 def _title(text: str) -> str:
-    return cut_text(" ".join(text.split()), _NAME_CHARS)
+    return truncate(" ".join(text.split()), _NAME_CHARS)
 
 
 def _how_to_end(made: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 
 _QUOTE_CHARS = 120
@@ -50,10 +50,10 @@ class OfflineTurn:
             result = await tools.call(name, arguments, self.request.call_key(call_id))
         except ToolFailed as error:
             self.emit(
-                ToolEnded(call_id, name, ok=False, result=cut_text(str(error), _RESULT_CHARS))
+                ToolEnded(call_id, name, ok=False, result=truncate(str(error), _RESULT_CHARS))
             )
             raise
-        self.emit(ToolEnded(call_id, name, ok=True, result=cut_text(result, _RESULT_CHARS)))
+        self.emit(ToolEnded(call_id, name, ok=True, result=truncate(result, _RESULT_CHARS)))
         return result
 
     async def report(self, name: str, /, **arguments: object) -> str:

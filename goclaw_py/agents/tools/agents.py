@@ -11,7 +11,7 @@ from goclaw_py.agents.tools.permissions import Permissions
 from goclaw_py.agents.tools.tool import Tool
 from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.runs.toolbox import ToolContext
 
 MAX_TASK_CHARS: Final = 20_000
@@ -106,7 +106,7 @@ def _label(arguments: Subtask) -> str:
     label, task = (arguments.label or "", MAX_LABEL_CHARS), (arguments.task, _LABEL_FROM_TASK_CHARS)
     for given, most in (label, task):
         if words := one_line(given.translate(_QUOTES)):
-            return cut_text(words, most)
+            return truncate(words, most)
     return "task"
 
 
@@ -116,4 +116,4 @@ def _reply(text: str) -> str:
     if len(text) <= MAX_REPLY_CHARS:
         return text
     left_out = len(text) - MAX_REPLY_CHARS
-    return f"{cut_text(text, MAX_REPLY_CHARS)}\n[{left_out:,} more characters were cut]"
+    return f"{truncate(text, MAX_REPLY_CHARS)}\n[{left_out:,} more characters were cut]"

@@ -110,7 +110,9 @@ def _plain(node: object) -> object:
         return [_plain(item) for item in node]
     if not isinstance(node, dict):
         return node
-    return {key: _named(value) if key in _OF_NAMES else _plain(value) for key, value in _kept(node)}
+    return {
+        key: _named(value) if key in _OF_NAMES else _plain(value) for key, value in _members(node)
+    }
 
 
 _OF_NAMES = ("properties", "$defs")
@@ -122,7 +124,7 @@ def _named(node: object) -> object:
     return {name: _plain(value) for name, value in node.items()}
 
 
-def _kept(node: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def _members(node: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Return the members of a schema; optional fields do not allow null."""
     members = dict(node)
     members.pop("title", None)

@@ -15,7 +15,7 @@ from pydantic import Field, create_model
 
 from goclaw_py.agents.tools.arguments import NOT_BLANK, Arguments
 from goclaw_py.core.errors import ToolFailed
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.core.time.datetimes import strict_moment
 from goclaw_py.schedule.jobs.policy import Profile, min_interval_for_model_s
 from goclaw_py.schedule.jobs.schedule import MAX_INTERVAL, At, Cron, Every, Schedule
@@ -177,13 +177,13 @@ def read_cadence(kind: CadenceType, value: str, *, now: datetime, figures: Figur
 
 def _interval(text: str, figures: Figures) -> timedelta:
     if not _SECONDS.fullmatch(text):
-        shown = cut_text(text, _SHOWN_CHARS)
+        shown = truncate(text, _SHOWN_CHARS)
         raise bad_cadence(f"interval {shown!r} must be a whole number of seconds, such as 3600")
     digits = text.lstrip("0") or "0"
     most = int(MAX_INTERVAL.total_seconds())
     # int() rejects thousands of digits.
     if len(digits) > len(str(most)) or int(digits) > most:
-        raise bad_cadence(f"interval {cut_text(digits, _SHOWN_CHARS)}s is above maximum {most}s")
+        raise bad_cadence(f"interval {truncate(digits, _SHOWN_CHARS)}s is above maximum {most}s")
     if digits == "0":
         raise bad_cadence(f"interval 0s is below minimum {figures.minimum_s:g}s")
     return timedelta(seconds=int(digits))

@@ -23,7 +23,7 @@ from goclaw_py.core.errors import (
     UnknownJob,
     UnknownZone,
 )
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.core.time.datetimes import local_text
 from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import JobPage
@@ -54,7 +54,7 @@ def entry(job: Job) -> dict[str, object]:
         "schedule_id": job.id,
         "slug": spec.slug,
         "name": spec.name or None,
-        "goal": cut_text(_goal(spec.payload), GOAL_CHARS),
+        "goal": truncate(_goal(spec.payload), GOAL_CHARS),
         "cadence": cadence_text(spec.schedule, spec.zone),
         "status": job.state.value,
         "notification": spec.notify.value,
@@ -159,14 +159,14 @@ def _words(error: JobError) -> str:
     match error:
         case BadCron():
             advice = f" ({error.hint})" if error.hint else ""
-            expression = cut_text(error.expression, _SHOWN_CHARS)
+            expression = truncate(error.expression, _SHOWN_CHARS)
             return f"invalid cron expression: {expression}: {error.reason}{advice}"
         case BadSchedule():
             return f"invalid schedule cadence: {_reason(error)}"
         case UnknownJob(asked=asked, several=True):
             return f"several schedule ids begin with {asked}: give the complete schedule_id"
         case UnknownJob(asked=asked):
-            return f"schedule not found: {cut_text(asked, _SHOWN_CHARS)}"
+            return f"schedule not found: {truncate(asked, _SHOWN_CHARS)}"
         case NotYours(asked=asked, owner=owner):
             return f"unauthorized: schedule {asked} does not belong to user {owner}"
         case TooManyJobs(owner=owner, most=most):
@@ -181,7 +181,7 @@ def _reason(error: BadSchedule) -> str:
     match error:
         case UnknownZone(zone=name, hint=hint):
             advice = f" ({hint})" if hint else ""
-            return f"invalid timezone: {cut_text(name, _SHOWN_CHARS)}{advice}"
+            return f"invalid timezone: {truncate(name, _SHOWN_CHARS)}{advice}"
         case TooFrequent(gap_s=gap, minimum_s=least, cron=True):
             return f"cron fires every {gap:g}s, minimum is {least:g}s"
         case TooFrequent(gap_s=gap, minimum_s=least):

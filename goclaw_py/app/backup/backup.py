@@ -165,13 +165,13 @@ async def _add_tables(writer: ArchiveWriter, now: Snapshot, tell: Tell) -> None:
     for table in now.tables:
         target = writer.table(table.name, table.columns)
         # A text takes more or less room than its table, so the size of the table is the limit.
-        part = partial(_tell_part, tell, table.name, before, sizes[table.name], total)
+        part = partial(_report_part, tell, table.name, before, sizes[table.name], total)
         await _add_table(now, table, target, part)
         await in_thread(target.end)
         before += sizes[table.name]
 
 
-def _tell_part(tell: Tell, table: str, before: int, size: int, total: int, copied: int) -> None:
+def _report_part(tell: Tell, table: str, before: int, size: int, total: int, copied: int) -> None:
     tell(ProgressStep(f"saving table {table}", before + min(copied, size), total, "bytes"))
 
 

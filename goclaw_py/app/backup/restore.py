@@ -161,7 +161,7 @@ def settings_for(settings: Settings, backup: Backup, *, files: bool, outside: bo
 
 
 @contextmanager
-def _kept(settings: Settings, text: str) -> Iterator[None]:
+def _settings_written(settings: Settings, text: str) -> Iterator[None]:
     """Write the settings file, unless the block raises."""
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = settings.home / f".goclaw.toml.{os.getpid()}.part"
@@ -174,7 +174,7 @@ def _kept(settings: Settings, text: str) -> Iterator[None]:
         part.unlink(missing_ok=True)
 
 
-async def look(
+async def plan_restore(
     settings: Settings, backup: Backup, *, files: bool, outside: bool = False, tell: Tell = untold
 ) -> InTheWay:
     """Return what a restore would replace. Raises ``BackupError`` if it is impossible."""
@@ -213,7 +213,7 @@ async def restore(
     """
     ours = settings_for(settings, backup, files=files, outside=outside)
     keeps = files and ours is not settings
-    with _kept(settings, backup.settings or "") if keeps else nullcontext():
+    with _settings_written(settings, backup.settings or "") if keeps else nullcontext():
         roots = homes_of(ours, backup.manifest.files if files else (), backup.file)
         if not replace:
             InTheWay((), tuple(filled(roots))).refuse()

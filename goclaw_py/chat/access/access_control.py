@@ -102,7 +102,7 @@ class AccessControl:
         """Return whether the account of a target has owners of its own."""
         return bool(rules.allow or self._owners.get((target.channel, target.account)))
 
-    def has_asked(self, place: Place, sender_id: str) -> bool:
+    def has_requested(self, place: Place, sender_id: str) -> bool:
         """Return whether a stranger or an unknown group has a valid request."""
         until = self._asked.get(place, {}).get(sender_id)
         return until is not None and self._clock.now() < until
@@ -122,7 +122,7 @@ class AccessControl:
     def introduced(self, request: PairingRequest) -> None:
         """Handle that a request is stored."""
         place, now = (request.channel, request.account), self._clock.now()
-        if self.has_asked(place, request.sender.id):
+        if self.has_requested(place, request.sender.id):
             return  # what they said was kept with the request that exists
         if request.peer is PeerKind.DIRECT:
             self._greeted[*place, request.chat] = request.sender.id

@@ -26,7 +26,7 @@ from goclaw_py.core.containers import LruCache
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.run_events import PressAnswered
 from goclaw_py.core.session_keys import chat_session
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import (
     InboxKind,
@@ -105,7 +105,7 @@ class AccessRequests:
         Raises ``StoreUnavailable``.
         """
         made = [one for one in map(self._made, messages) if one is not None]
-        fresh = {_key(one.request) for one, _ in made if not self._has_asked(one.request)}
+        fresh = {_key(one.request) for one, _ in made if not self._has_requested(one.request)}
         owners = await self._owners_chats() if fresh else ()
         asked = {place: len(self._lately(place)) for place in {key[:2] for key in fresh}}
         pairings: list[NewPairing] = []
@@ -131,7 +131,7 @@ class AccessRequests:
         """Handle that requests are stored."""
         for one in pairings:
             request, key = one.request, _key(one.request)
-            before = self._kept.get(key, 0) if self._has_asked(request) else 0
+            before = self._kept.get(key, 0) if self._has_requested(request) else 0
             self._kept[key] = before + len(one.rows)
             if any(message.target.chat != request.chat for message in one.say):
                 self._lately((request.channel, request.account)).append(self._clock.now())
@@ -143,7 +143,7 @@ class AccessRequests:
         place = target.channel, target.account
         is_group = message.peer is PeerKind.GROUP
         sender = Sender(target.chat, message.place_name) if is_group else message.sender
-        has_asked = self._access_control.has_asked(place, sender.id)
+        has_asked = self._access_control.has_requested(place, sender.id)
         if has_asked:
             if is_group or self._kept.get((*place, sender.id), 0) >= MOST_KEPT:
                 return None
@@ -179,9 +179,9 @@ class AccessRequests:
         agent = self._policies.rules(target).agent
         kept = replace(
             message,
-            text=cut_text(message.text, _KEPT_CHARS),
-            formatted=cut_text(message.formatted, _KEPT_CHARS),
-            quote=cut_text(message.quote, _KEPT_CHARS),
+            text=truncate(message.text, _KEPT_CHARS),
+            formatted=truncate(message.formatted, _KEPT_CHARS),
+            quote=truncate(message.quote, _KEPT_CHARS),
         )
         is_command = command_of(message, handle) is not None
         kind = InboxKind.COMMAND if is_command else InboxKind.MESSAGE
@@ -213,8 +213,10 @@ class AccessRequests:
             asked.popleft()
         return asked
 
-    def _has_asked(self, request: PairingRequest) -> bool:
-        return self._access_control.has_asked((request.channel, request.account), request.sender.id)
+    def _has_requested(self, request: PairingRequest) -> bool:
+        return self._access_control.has_requested(
+            (request.channel, request.account), request.sender.id
+        )
 
     # ------------------------------------------------------------------ deciding
 

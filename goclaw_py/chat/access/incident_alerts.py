@@ -56,12 +56,12 @@ class IncidentAlerts:
         while True:
             for view in self._views():
                 try:
-                    await self._look(view)
+                    await self._check(view)
                 except StoreUnavailable as error:
                     log.debug("store_unavailable", extra={"error": str(error), "part": "incidents"})
             await asyncio.sleep(LOOK_S)
 
-    async def tell(self, key: str, text: str, besides: Target | None = None) -> None:
+    async def alert(self, key: str, text: str, besides: Target | None = None) -> None:
         """Alert the owners in the direct chats they used last, unless this was already done.
 
         ``besides`` is a chat that is told in other words. Raises ``StoreUnavailable``; then no
@@ -74,7 +74,7 @@ class IncidentAlerts:
                 "incident_opened", extra={"incident": key, "chats_told": len(say), "warning": text}
             )
 
-    async def _look(self, view: ChannelView) -> None:
+    async def _check(self, view: ChannelView) -> None:
         key = f"channel:{view.name}/{view.account}"
         now = asyncio.get_running_loop().time()
         if view.detail and view.state is not ChannelState.WAITING:
@@ -82,7 +82,7 @@ class IncidentAlerts:
             self._well.discard(key)
             is_old = view.state is ChannelState.STOPPED or now - since >= LASTS_S
             if is_old and key not in self._told:
-                await self.tell(key, texts.channel_trouble(view.name, view.account, view.detail))
+                await self.alert(key, texts.channel_trouble(view.name, view.account, view.detail))
                 self._told.add(key)
         elif view.state is ChannelState.CONNECTED and key not in self._well:
             # Also without an alert of this process: an earlier process may have sent one.

@@ -203,7 +203,7 @@ class HeartbeatCommands:
             return words.HOW_DONE
         seen = self._lists.get((asked.row.message.target, asked.agent))
         if seen is None:
-            return words.look_again(await self._show(asked))
+            return words.list_again(await self._show(asked))
         number = int(given[:9])
         if len(given) > 9 or not 1 <= number <= len(seen.items):
             return words.unknown_number(given)

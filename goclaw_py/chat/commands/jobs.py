@@ -121,7 +121,7 @@ class JobCommands:
         if asked.isascii() and asked.isdigit():
             numbered = self._lists.get(chat)
             if numbered is None:
-                return texts.look_again(await self._list(by, chat))
+                return texts.list_again(await self._list(by, chat))
             if not 1 <= int(asked[:9]) <= len(numbered):
                 return texts.unknown_number(asked)
             asked = numbered[int(asked) - 1]
@@ -216,7 +216,7 @@ class JobCommands:
             return None
         if ran is None or by.chat is None:
             return None
-        return ran if await self._store.told_in(occurrence, by.chat) else None
+        return ran if await self._store.was_notified_in(occurrence, by.chat) else None
 
     async def _again(self, button: JobButton, ran: _Ran, by: Requester) -> str:
         """Create a new job that repeats it. Raises ``JobError``."""

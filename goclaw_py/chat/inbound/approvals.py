@@ -33,7 +33,7 @@ from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.text import first_words, visible_line
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import ApprovalQuery, ApprovalStore, InboxRow, NameStore, NewApproval
-from goclaw_py.runs.approval_port import AskedChat, Questions, decide
+from goclaw_py.runs.approval_port import ApprovalChat, Questions, decide
 from goclaw_py.runs.session_settings import SessionSettings
 
 _TYPED = {
@@ -80,7 +80,7 @@ class ToolApprovals:
     # ------------------------------------------------------------------ asking
 
     async def questions(
-        self, needed: ApprovalNeeded, agent: AgentName, chat: AskedChat | None
+        self, needed: ApprovalNeeded, agent: AgentName, chat: ApprovalChat | None
     ) -> Questions:
         """Return what is stored with the end of a run that asks.
 
@@ -132,7 +132,7 @@ class ToolApprovals:
             lambda: self._store.approvals(ApprovalQuery(session, waiting=False, limit=_PAST))
         )
 
-    async def _context(self, chat: AskedChat) -> ApprovalContext:
+    async def _context(self, chat: ApprovalChat) -> ApprovalContext:
         """Return who asks in a chat, and for what."""
         people: dict[Target, str] = {}
         for row in chat.rows:
@@ -172,7 +172,7 @@ class ToolApprovals:
         rules = self._policies.rules(person).access
         return not self._access_control.is_owner(person, person.chat, rules)
 
-    def _has_owner(self, chat: AskedChat) -> bool:
+    def _has_owner(self, chat: ApprovalChat) -> bool:
         """Return whether an owner can answer in a chat; in a group there may be one."""
         if chat.target is None or chat.peer is PeerKind.GROUP:
             return chat.target is not None

@@ -146,7 +146,7 @@ class ChannelSupervisor:
 
     async def _take(self, channel: Channel, lease: str) -> bool:
         try:
-            if await self._store.take_lease(lease, self._node(), now=self._clock.now()):
+            if await self._store.claim_lease(lease, self._node(), now=self._clock.now()):
                 return True
             self._show(channel, ChannelState.WAITING, "another gateway receives for this account")
         except StoreUnavailable:

@@ -43,10 +43,10 @@ from goclaw_py.records import NewRun, RunEnd, Store
 from goclaw_py.runs import speakers
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
 from goclaw_py.runs.agent_loop import AgentResult, MessagePart
-from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
+from goclaw_py.runs.approval_port import ApprovalChat, Ask, Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.context_usage import ContextUsage
-from goclaw_py.runs.events.broker import RunEventBroker, taken_over
+from goclaw_py.runs.events.broker import RunEventBroker, ended_elsewhere
 from goclaw_py.runs.replies.draft import OrphanedReply
 from goclaw_py.runs.replies.replies import Replies, TurnEnd, log_failure, signal_of
 from goclaw_py.runs.replies.streaming import StreamingReplies
@@ -121,7 +121,7 @@ class ChatRunExecutor:
     def add(self, turn: Turn) -> None:
         """Add a turn, before it is submitted."""
         self.turns.queue(turn)
-        self._feed.asked(turn)
+        self._feed.on_requested(turn)
         self._drafts.signal(turn, RunWaits(turn.id, turn.target, turn.message_ids, turn.late))
 
     def answers(self, run_id: RunId, message_id: str) -> bool:
@@ -204,7 +204,7 @@ class ChatRunExecutor:
         await self._tell_background(turn)
         steps = [step.rows for step in begun.steps or () if isinstance(step, TakenStep)]
         rows = [row for row in turn.rows if not any(row.id in replayed for replayed in steps)]
-        files = turn.progress.take_files(await self._received.fetch(rows))
+        files = turn.progress.pop_files(await self._received.fetch(rows))
         chat, sender, asks = turn.chat, turn.rows[0].message.of_whom, _asked_chat(turn)
         asker = ParentRun(run_id, turn.agent, turn.session, chat, sender, asks if chat else None)
         job = AgentTask(
@@ -228,11 +228,11 @@ class ChatRunExecutor:
             return
         until, now = max(row.message.sent_at for row in turn.rows), self._clock.now()
         said = await retry_until_available(
-            lambda: self._store.take_unmentioned(turn.session, turn.id, until=until, now=now)
+            lambda: self._store.claim_unmentioned(turn.session, turn.id, until=until, now=now)
         )
         # A message whose edit addresses the agent is not its own context.
         mine = {row.message.edits for row in turn.rows}
-        turn.put_before([message for message in said if message.external_id not in mine])
+        turn.prepend([message for message in said if message.external_id not in mine])
 
     def _take_messages(self, turn: Turn) -> tuple[MessagePart, ...]:
         """Return the waiting messages that were offered to a run (SPEC QUEUE-4)."""
@@ -241,7 +241,7 @@ class ChatRunExecutor:
             return ()
         known, offers, turn.offers = len(turn.rows), turn.offers, []
         for request_id in offers:
-            self._dispatcher.take_in(request_id, turn.id)
+            self._dispatcher.steer_in(request_id, turn.id)
         return turn.parts(turn.rows[known:], {})
 
     def _note_context(self, turn: Turn, result: AgentResult) -> None:
@@ -302,7 +302,7 @@ class ChatRunExecutor:
             told = await self._store_end(end, facts)
         except Fenced:
             log.warning("session_taken_over", extra=facts)
-            told = taken_over(turn.id)
+            told = ended_elsewhere(turn.id)
             self.turns.release([turn])
             self._outages.lost(turn)
             self._release(turn)
@@ -445,10 +445,10 @@ class ChatRunExecutor:
             case _:
                 pass  # what concerns the history, and what the run waits for
         if turn.wait is not None:
-            turn.wait.hear(event)
+            turn.wait.on_event(event)
 
 
-def _asked_chat(turn: Turn) -> AskedChat:
+def _asked_chat(turn: Turn) -> ApprovalChat:
     """Return the chat in which people are asked about the tool calls of a turn."""
     sender = turn.rows[0].message.of_whom
-    return AskedChat(turn.chat, turn.peer, sender, turn.session, rows=turn.rows)
+    return ApprovalChat(turn.chat, turn.peer, sender, turn.session, rows=turn.rows)

@@ -285,7 +285,7 @@ class MessageIngestor:
         facts = {"inbox": row.id, "session": row.session, "kind": row.kind}
         try:
             try:
-                self._policies.meet(row)
+                self._policies.ensure_stored(row)
                 await self._start_turn_or_command(entry, row)
             except StoreUnavailable:
                 raise

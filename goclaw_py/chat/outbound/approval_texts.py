@@ -14,7 +14,7 @@ from goclaw_py.core.approvals import (
     Decision,
 )
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.text import cut_text, visible_line
+from goclaw_py.core.text import truncate, visible_line
 
 _VALUE_CHARS = 300
 _MOST_VALUES = 15
@@ -124,4 +124,4 @@ def _arguments(arguments: str) -> str:
 def _value(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     # On one line: it must not look like what is below the call.
-    return cut_text(visible_line(text), _VALUE_CHARS)
+    return truncate(visible_line(text), _VALUE_CHARS)

@@ -128,13 +128,13 @@ def conversation_text(text: str, *, growing: bool = False) -> str:
         return left if growing else text
     for _ in range(_ROUNDS):
         spans = _token_spans(left)
-        if not spans or _is_punctuation(_cut(left, spans)):
+        if not spans or _is_punctuation(_remove_spans(left, spans)):
             return "" if spans else left
         first, last = spans[0], spans[-1]
         if _is_punctuation(left[last.end :]) and _ENDS.search(left[: last.begin]):
-            left = _cut(left, [last]).rstrip()
+            left = _remove_spans(left, [last]).rstrip()
         elif _is_punctuation(left[: first.begin]) and _BEGINS.match(left[first.end :]):
-            left = _cut(left, [first]).lstrip("\n .,;:!?\u2013\u2014-")
+            left = _remove_spans(left, [first]).lstrip("\n .,;:!?\u2013\u2014-")
         else:
             break
     return left
@@ -324,7 +324,7 @@ def _token_spans(text: str) -> list[_Span]:
         _Span(places[match.start()].begin, places[match.end() - 1].end)
         for view, places in _readings(text)
         for match in _TOKEN.finditer(view)
-        if not _is_held(view, match.start())
+        if not _follows_word(view, match.start())
     ]
     merged: list[_Span] = []
     for span in sorted(found):
@@ -335,7 +335,7 @@ def _token_spans(text: str) -> list[_Span]:
     return merged
 
 
-def _is_held(view: str, begin: int) -> bool:
+def _follows_word(view: str, begin: int) -> bool:
     """Return whether there is a word before a position. Underscores alone are markup."""
     while begin and (view[begin - 1] == "_" or view[begin - 1 : begin + 1] == r"\_"):
         begin -= 1
@@ -388,7 +388,7 @@ _EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*+\n)+")
 
 def _without(text: str, spans: Sequence[_Span]) -> str:
     for _ in range(_ROUNDS):
-        text = _cut(text, spans)
+        text = _remove_spans(text, spans)
         # Two halves may have come together, or what was in a tag have come out of it.
         spans = _token_spans(text)
         if not spans:
@@ -398,7 +398,7 @@ def _without(text: str, spans: Sequence[_Span]) -> str:
     return "".join(" " if sign in "_&%" else char for char, sign in zip(text, signs, strict=True))
 
 
-def _cut(text: str, spans: Sequence[_Span]) -> str:
+def _remove_spans(text: str, spans: Sequence[_Span]) -> str:
     """Return the text without these spans, which are in order, and the markup around them."""
     parts, end = [], 0
     for span in spans:

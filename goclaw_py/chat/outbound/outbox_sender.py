@@ -20,7 +20,7 @@ from goclaw_py.chat.outbound.albums import send_together
 from goclaw_py.chat.outbound.copies import Copies
 from goclaw_py.chat.outbound.places import place_name
 from goclaw_py.chat.outbound.rate_limiter import RateLimiter
-from goclaw_py.chat.outbound.refusal_texts import has_copy_note, refusal_told, with_copy_note
+from goclaw_py.chat.outbound.refusal_texts import has_copy_note, refusal_notice, with_copy_note
 from goclaw_py.core.concurrency import WakeEvent, work_on
 from goclaw_py.core.errors import (
     ChannelError,
@@ -105,7 +105,7 @@ class OutboxSender:
         while True:
             self.wake.clear()
             try:
-                wait_s = await self._look()
+                wait_s = await self._poll()
             except StoreUnavailable as error:
                 log.debug("store_unavailable", extra={"error": str(error), "part": "outbox"})
                 wait_s = POLL_S
@@ -130,7 +130,7 @@ class OutboxSender:
     async def _send_all(self) -> None:
         """Look and send until nothing more is due."""
         while True:
-            await self._look()
+            await self._poll()
             if not self._senders:
                 return
             done, _ = await asyncio.wait(list(self._senders.values()))
@@ -144,7 +144,7 @@ class OutboxSender:
         """Return the number of chats to which a message is being sent."""
         return len(self._senders)
 
-    async def _look(self) -> float:
+    async def _poll(self) -> float:
         self._looks += 1
         places, now = list(self._channels), self._clock.now()
         if now < self._looked_at - _WENT_BACK:
@@ -227,7 +227,7 @@ class OutboxSender:
         except ChannelError as error:
             await self._all_failed(rows, error)
         except asyncio.CancelledError:
-            await asyncio.gather(*map(self._cut_off, rows))
+            await asyncio.gather(*map(self._mark_cancelled, rows))
             raise
         except Exception as error:
             # A channel is a boundary: its bug must not leave the chat behind this row waiting.
@@ -323,7 +323,7 @@ class OutboxSender:
         place = await place_name(self._store, target)
         text = texts.topic_gone(place, closed=topic.state is TopicState.CLOSED)
         say = [OutboundMessage(target, text).in_general]
-        await self._store.tell_topic_gone(target, say, now=self._clock.now())
+        await self._store.notify_topic_gone(target, say, now=self._clock.now())
 
     async def _all_failed(self, rows: Sequence[OutboxRow], error: ChannelError) -> None:
         for_all = isinstance(error, ChatGone | TopicGone)
@@ -357,7 +357,7 @@ class OutboxSender:
             raise
         except Exception as bug:
             log.exception("outbox_message_not_marked", extra=facts)
-            await until_stored(partial(self._put_back, row, f"{type(bug).__name__}: {bug}"), facts)
+            await until_stored(partial(self._requeue, row, f"{type(bug).__name__}: {bug}"), facts)
         else:
             self._count(row, result)
 
@@ -367,7 +367,7 @@ class OutboxSender:
             delay_s = (self._clock.now() - row.created_at).total_seconds()
         self._meter.delivered(row.message.target.channel, result, delay_s)
 
-    async def _put_back(self, row: OutboxRow, error: str) -> None:
+    async def _requeue(self, row: OutboxRow, error: str) -> None:
         now = self._clock.now()
         if now - row.created_at > UNSURE_FOR:
             await self._store.mark_dead(row, error, now=now)
@@ -377,7 +377,7 @@ class OutboxSender:
         await self._store.mark_failed(row, error, retry_at=retry_at, maybe_sent=True)
         self._count(row, Delivery.RETRIED)
 
-    async def _cut_off(self, row: OutboxRow) -> None:
+    async def _mark_cancelled(self, row: OutboxRow) -> None:
         """Mark a message whose sending was cancelled; otherwise the node's end marks it."""
         try:
             async with asyncio.timeout(_MARK_S):
@@ -398,7 +398,7 @@ class OutboxSender:
                 row,
                 Delivery.FAILED,
                 lambda: self._store.mark_dead(
-                    row, str(error), now=now, say=refusal_told(row, error)
+                    row, str(error), now=now, say=refusal_notice(row, error)
                 ),
             )
             return

@@ -55,7 +55,7 @@ class _Window:
         if draft:
             self.drafts.append(now)
 
-    def take_back(self, ticket: Reservation) -> None:
+    def remove(self, ticket: Reservation) -> None:
         for instants in (self.all, self.drafts) if ticket.draft else (self.all,):
             for _ in range(min(ticket.count, instants.count(ticket.at))):
                 instants.remove(ticket.at)
@@ -108,7 +108,7 @@ class TokenWindow:
         """Return when the limits of the account allow a message; ``now`` if immediately."""
         return self._account.ready_at(pace.account_per_s, _SECOND_S, now, draft=draft, count=count)
 
-    def take(
+    def add(
         self, chat: str, pace: RateLimit, now: float, *, draft: bool = False, count: int = 1
     ) -> Reservation:
         """Count a message, which should be allowed."""
@@ -139,8 +139,8 @@ class TokenWindow:
             self._gaps[ticket.chat] = ticket.gap_until
         window = self._chats.get(ticket.chat)
         if window is not None:
-            window.take_back(ticket)
-        self._account.take_back(ticket)
+            window.remove(ticket)
+        self._account.remove(ticket)
 
     def _forget_silent(self, now: float) -> None:
         self._gaps = {chat: until for chat, until in self._gaps.items() if until > now}

@@ -57,7 +57,7 @@ class RateLimiter:
             now, pacer = _now(), account.pacer
             at = pacer.chat_ready_at(target.chat, pace, now, count=count)
             if max(at, pacer.account_ready_at(pace, now, count=count)) <= now:
-                return pacer.take(target.chat, pace, now, count=count)
+                return pacer.add(target.chat, pace, now, count=count)
         with _counted(account.waiting, target.chat):
             while True:
                 ready_at = account.pacer.chat_ready_at(target.chat, pace, _now(), count=count)
@@ -69,7 +69,7 @@ class RateLimiter:
                 now = _now()
                 # Another message to the same chat may have been quicker.
                 if account.pacer.chat_ready_at(target.chat, pace, now, count=count) <= now:
-                    return account.pacer.take(target.chat, pace, now, count=count)
+                    return account.pacer.add(target.chat, pace, now, count=count)
 
     async def urgent(self, target: Target) -> Reservation:
         """Do the same for a message that goes before all others of its chat and account."""
@@ -86,7 +86,7 @@ class RateLimiter:
                 now = _now()
                 ready_at = pacer.chat_ready_at(target.chat, pace, now)
                 if max(ready_at, pacer.account_ready_at(pace, now)) <= now:
-                    return pacer.take(target.chat, pace, now)
+                    return pacer.add(target.chat, pace, now)
 
     async def draft(self, target: Target) -> None:
         """Wait until a draft is allowed in a chat, and count it. Messages go first."""
@@ -100,7 +100,7 @@ class RateLimiter:
                 pacer.account_ready_at(pace, now, draft=True),
             )
             if at <= now and not account.messages and target.chat not in account.waiting:
-                pacer.take(target.chat, pace, now, draft=True)
+                pacer.add(target.chat, pace, now, draft=True)
                 return
             await _until(at if at > now else now + _LOOK_S)
 

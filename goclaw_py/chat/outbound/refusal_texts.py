@@ -30,7 +30,7 @@ def with_copy_note(channel: Channel, message: OutboundMessage) -> OutboundMessag
     return replace(message, text="\n\n".join(filter(None, [message.text, *lines])))
 
 
-def refusal_told(row: OutboxRow, error: ChannelError) -> tuple[OutboundMessage, ...]:
+def refusal_notice(row: OutboxRow, error: ChannelError) -> tuple[OutboundMessage, ...]:
     """Return the notice about a part of a reply that its channel refused for good (SPEC IO-3).
 
     Return nothing if the chat is gone, or for heartbeats and jobs, which have their own notices.

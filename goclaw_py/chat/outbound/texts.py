@@ -9,7 +9,7 @@ from goclaw_py.core.budget import Budget, BudgetScope, Limit
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import Attachment
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
-from goclaw_py.core.text import count, cut_text, first_words
+from goclaw_py.core.text import count, first_words, truncate
 from goclaw_py.records import ToolCall
 
 _SNIPPET = 40
@@ -79,7 +79,7 @@ def _quoted(texts: Sequence[str]) -> str:
 
 def not_yours(names: Sequence[str]) -> str:
     """Return the refusal to stop a task of other people, whose ``names`` are given if known."""
-    who = " and ".join(cut_text(name, _SNIPPET) for name in names[:2]) or "someone else"
+    who = " and ".join(truncate(name, _SNIPPET) for name in names[:2]) or "someone else"
     who = f"{who} and others" if len(names) > 2 else who
     return f"That was started by {who}; only they, an owner or an admin of this group can stop it."
 
@@ -153,8 +153,8 @@ def topic_gone(place: str, *, closed: bool) -> str:
 
 def not_delivered(file: str, why: str, number: int) -> str:
     """Return the notice about a reply or a file that its channel refused (SPEC IO-3)."""
-    what = f"the file “{cut_text(file, 60)}”" if file else "a part of my answer"
-    short = cut_text(" ".join(why.split()), 200)
+    what = f"the file “{truncate(file, 60)}”" if file else "a part of my answer"
+    short = truncate(" ".join(why.split()), 200)
     return (
         f"⚠️ I could not send {what}: it was refused ({short}). "
         f"The operator can see it with: goclaw outbox show {number}"
@@ -166,7 +166,7 @@ CALL_DONE = "done"
 CALL_FAILED = "failed"
 
 
-def cut_calls(lines: Sequence[str], more: int) -> str:
+def interrupted_calls(lines: Sequence[str], more: int) -> str:
     """Return the prompt about tool calls of interrupted runs of the same task (SPEC AGENT-9)."""
     first = [f"({more} earlier calls are omitted.)"] if more else []
     called = "\n".join([*first, *lines])
@@ -198,7 +198,7 @@ def done_before(calls: Sequence[ToolCall]) -> str:
 
 def _tools(calls: Sequence[ToolCall]) -> str:
     """Return the names of the called tools, each once."""
-    often = Counter(cut_text(call.name, _SNIPPET) for call in calls).most_common()
+    often = Counter(truncate(call.name, _SNIPPET) for call in calls).most_common()
     names = [name if number == 1 else f"{name} {number} times" for name, number in often]
     more = [f"{len(names) - _MOST_TOOLS} more"] if len(names) > _MOST_TOOLS else []
     return ", ".join(names[:_MOST_TOOLS] + more)
@@ -217,14 +217,14 @@ def not_repeated(tools: Sequence[str]) -> str:
     )
 
 
-def cut_note(outcome: Outcome) -> str:
+def interrupted_note(outcome: Outcome) -> str:
     """Return the mark in the history at the end of a reply that was cut off."""
     return f"[{outcome.value.replace('_', ' ')}]"
 
 
-def cut_reply(text: str, outcome: Outcome) -> str:
+def interrupted_reply(text: str, outcome: Outcome) -> str:
     """Return the history entry for a reply that was cut off."""
-    return "\n".join(filter(None, [text, cut_note(outcome)]))
+    return "\n".join(filter(None, [text, interrupted_note(outcome)]))
 
 
 ANSWER_CUT = "[The answer ends here: the model reached its limit of length.]"
@@ -265,7 +265,7 @@ def child_task(trigger: Trigger, parent: AgentName) -> str:
     )
 
 
-def subagent_said(label: str, outcome: Outcome, text: str) -> str:
+def subagent_result(label: str, outcome: Outcome, text: str) -> str:
     """Return the message that brings the result of a subagent into the chat of its parent."""
     ended = "finished" if outcome is Outcome.COMPLETED else "did not finish"
     return f"[Subagent “{snippet(label)}” {ended}]\n{text}"
@@ -274,7 +274,7 @@ def subagent_said(label: str, outcome: Outcome, text: str) -> str:
 def subagent_lost(label: str, calls: Sequence[ToolCall]) -> str:
     """Return the same message for a subagent that crashes have interrupted too often."""
     why = " ".join(filter(None, ["The program crashed each time it tried.", done_before(calls)]))
-    return subagent_said(label, Outcome.LOST, why)
+    return subagent_result(label, Outcome.LOST, why)
 
 
 def with_files(text: str, paths: Sequence[str]) -> str:
@@ -304,7 +304,7 @@ _REFUSED: Mapping[Reason | None, str] = {
 }
 
 
-def cut_draft(outcome: Outcome) -> str:
+def interrupted_draft(outcome: Outcome) -> str:
     """Return the line below a streamed reply that will not be finished (SPEC CMD-3)."""
     return "⏹ Stopped." if outcome is Outcome.CANCELLED else "⚠️ This answer was cut off."
 

@@ -155,7 +155,7 @@ class DatabaseStops:
         """Drop waiting parts of answers; return their number."""
         if stop.session is None:
             return 0
-        return await self._store.cut_answers(
+        return await self._store.drop_answers(
             stop.session,
             chat,
             everything=stop.everything,

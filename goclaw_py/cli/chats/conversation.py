@@ -62,7 +62,7 @@ class TerminalConversation:
             events = asyncio.ensure_future(self._show_events())
             # Attach the terminal before the first line is sent.
             await asyncio.sleep(0)
-            typing = asyncio.ensure_future(self._take_lines(settled, wait_s))
+            typing = asyncio.ensure_future(self._read_lines(settled, wait_s))
             leaving = asyncio.ensure_future(self._left())
             tasks = [events, typing, leaving]
             try:
@@ -97,7 +97,7 @@ class TerminalConversation:
             await _close(events)
         return True
 
-    async def _take_lines(self, settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
+    async def _read_lines(self, settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
         while (line := await self._terminal.read()) is not None:
             self._transcript.entered()
             if line.strip():

@@ -123,7 +123,7 @@ class EditorTerminal:
                 asyncio.run(self._main())
         finally:
             self._ready.set()
-            self._tell(lambda: self._lines.put_nowait(None))
+            self._in_loop(lambda: self._lines.put_nowait(None))
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -190,8 +190,8 @@ class EditorTerminal:
                 )
                 if text.strip():
                     _print(output, PROMPT + plain(text).replace("\n", f"\n{_INDENT}") + "\n")
-                self._tell(lambda text=text: self._lines.put_nowait(text))  # type: ignore[misc]
-        self._tell(lambda: self._lines.put_nowait(None))
+                self._in_loop(lambda text=text: self._lines.put_nowait(text))  # type: ignore[misc]
+        self._in_loop(lambda: self._lines.put_nowait(None))
 
     async def _write_all(self, output: Vt100_Output) -> None:
         while True:
@@ -199,11 +199,11 @@ class EditorTerminal:
             try:
                 await run_in_terminal(lambda text=text: _print(output, text))  # type: ignore[misc]
             except OSError as error:
-                self._tell(lambda done=done, e=error: done.done() or done.set_exception(e))  # type: ignore[misc]
+                self._in_loop(lambda done=done, e=error: done.done() or done.set_exception(e))  # type: ignore[misc]
             else:
-                self._tell(lambda done=done: done.done() or done.set_result(None))  # type: ignore[misc]
+                self._in_loop(lambda done=done: done.done() or done.set_result(None))  # type: ignore[misc]
 
-    def _tell(self, what: Callable[[], object]) -> None:
+    def _in_loop(self, what: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the event loop is closed
             self._caller.call_soon_threadsafe(what)
 

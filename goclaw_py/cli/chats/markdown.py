@@ -168,7 +168,7 @@ class MarkdownTranscript:
             case RunEnded(run_id, _, outcome):
                 return self._ended(run_id, outcome)
             case TerminalMessage(_, text, run_id, file):
-                said = self._said(text, run_id) if text or file is None else ""
+                said = self._message(text, run_id) if text or file is None else ""
                 return said + (self.note(plain(file_line(file))) if file else "")
             case OpenButtons() | ButtonsUsed() | PressAnswered():
                 return ""
@@ -190,7 +190,7 @@ class MarkdownTranscript:
         said = self._close() if self._open == run_id else ""
         return said + self.note(outcome.value.replace("_", " "))
 
-    def _said(self, text: str, run_id: RunId | None) -> str:
+    def _message(self, text: str, run_id: RunId | None) -> str:
         if run_id is None:
             # Replies of commands are not Markdown.
             return f"{plain(text)}\n"

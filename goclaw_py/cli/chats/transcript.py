@@ -97,7 +97,7 @@ class Transcript:
                 return self._ended(run_id, outcome)
             case TerminalMessage(_, text, run_id, file):
                 said = "\n".join(filter(None, [text, file_line(file)]))
-                return self._said(plain(said), run_id) + self.prompt()
+                return self._message(plain(said), run_id) + self.prompt()
             case OpenButtons() | ButtonsUsed() | PressAnswered():
                 return ""
 
@@ -136,7 +136,7 @@ class Transcript:
             return ""
         return self._end_line() + self.note(outcome.value.replace("_", " "))
 
-    def _said(self, text: str, run_id: RunId | None) -> str:
+    def _message(self, text: str, run_id: RunId | None) -> str:
         shown = None if run_id is None else self._streamed.pop(run_id, None)
         is_open = self._open is not None and self._open == run_id
         if shown is not None and text.strip().startswith(shown.strip()):

@@ -11,7 +11,7 @@ from typing import Final
 from goclaw_py.cli.context import Cli
 from goclaw_py.cli.doctor import agents, channels, database, machine, sign_in, work
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding, Level, MachineFacts
-from goclaw_py.cli.doctor.gather import look_around, this_machine
+from goclaw_py.cli.doctor.gather import gather, this_machine
 from goclaw_py.config import Settings
 from goclaw_py.config.secrets import known_secrets
 from goclaw_py.core.errors import SettingError
@@ -107,7 +107,7 @@ def _examined(settings: Settings, here: MachineFacts) -> Iterator[DoctorReport]:
     shown = str(settings.file or "no file, using the defaults")
     yield from _reports("settings", [Finding("settings", shown)])
     yield from _reports("state-folder", [machine.check_folder(settings.state_folder)], hide)
-    facts = asyncio.run(look_around(settings, dict(os.environ), here))
+    facts = asyncio.run(gather(settings, dict(os.environ), here))
     for check in CHECKS:
         yield from _reports(check.id, found(check, facts), hide)
 

@@ -18,7 +18,7 @@ from goclaw_py.cli import composition
 from goclaw_py.cli.context import connected
 from goclaw_py.cli.doctor.finding import NOT_CREATED, DatabaseFacts, DoctorFacts, MachineFacts
 from goclaw_py.cli.doctor.sign_in import probe_openid
-from goclaw_py.cli.progress import tell
+from goclaw_py.cli.progress import report
 from goclaw_py.config import Settings
 from goclaw_py.core.errors import ChannelError, GoclawError, MigrationError, NoDatabase, StoreError
 from goclaw_py.core.targets import Maker
@@ -66,11 +66,9 @@ def _in_container() -> bool:
     return "KUBERNETES_SERVICE_HOST" in os.environ or any(mark.exists() for mark in marks)
 
 
-async def look_around(
-    settings: Settings, env: Mapping[str, str], machine: MachineFacts
-) -> DoctorFacts:
+async def gather(settings: Settings, env: Mapping[str, str], machine: MachineFacts) -> DoctorFacts:
     """Collect all data. A timeout is stored as text and becomes a finding."""
-    tell(ProgressStep("checking the database, the gateway and the channels"))
+    report(ProgressStep("checking the database, the gateway and the channels"))
     runs = await asyncio.to_thread(is_answered, socket_path(settings.state_folder))
     limit_s = LIMIT_S if settings.database.url is not None else None
     (database, cure), gateway, probes, openid = await asyncio.gather(
@@ -78,9 +76,9 @@ async def look_around(
         _gateway(settings) if runs else _nothing(),
         # A running gateway knows the state of its channels, and a bot allows only one client.
         _nothing() if runs else _probes(settings),
-        _asked(probe_openid(settings, env)),
+        _answer_or_error(probe_openid(settings, env)),
     )
-    tell(ProgressStep("reading jobs, chats, people and messages"))
+    report(ProgressStep("reading jobs, chats, people and messages"))
     work = await _work(settings, database, gateway, limit_s)
     return DoctorFacts(
         settings=settings,
@@ -99,7 +97,9 @@ async def _nothing() -> None:
     return None
 
 
-async def _asked(question: Coroutine[Any, Any, T], limit_s: float | None = LIMIT_S) -> T | str:
+async def _answer_or_error(
+    question: Coroutine[Any, Any, T], limit_s: float | None = LIMIT_S
+) -> T | str:
     """Return the answer, or the error as text."""
     try:
         async with asyncio.timeout(limit_s):
@@ -138,7 +138,7 @@ async def _database(settings: Settings, limit_s: float | None) -> tuple[Checkup 
             cure = error.cure
             return error.fact
 
-    return await _asked(check(), limit_s), cure
+    return await _answer_or_error(check(), limit_s), cure
 
 
 async def _probes(settings: Settings) -> list[tuple[str, str | ChannelError]] | None:
@@ -153,7 +153,7 @@ async def _gateway(settings: Settings) -> GatewayStatus | str:
         async with connected(settings) as control:
             return await control.lanes.status()
 
-    return await _asked(ask())
+    return await _answer_or_error(ask())
 
 
 async def _work(
@@ -175,7 +175,7 @@ async def _work(
         async with connected(settings) as control:
             return await _looked_at(control)
 
-    found = await _asked(ask(), limit_s)
+    found = await _answer_or_error(ask(), limit_s)
     return None if isinstance(found, str) else found
 
 

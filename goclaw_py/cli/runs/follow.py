@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from goclaw_py.cli.context import connected
 from goclaw_py.cli.output import clock, duration, one_line
-from goclaw_py.cli.terminal import cut_without_a_reader, until_interrupted
+from goclaw_py.cli.terminal import fail_without_reader, until_interrupted
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.run_events import Usage
 from goclaw_py.runs.events.live import (
-    LiveAsked,
     LiveEnded,
     LiveEvent,
     LiveJoined,
     LiveMissed,
     LiveNow,
+    LiveRequested,
     LiveStarted,
     LiveText,
     LiveTool,
@@ -45,7 +45,7 @@ def follow_runs(settings: Settings, session: str | None, *, as_json: bool) -> No
 
 async def _follow(settings: Settings, session: str | None, *, as_json: bool) -> None:
     async with connected(settings) as control, aclosing(control.follow(session)) as events:
-        with cut_without_a_reader():
+        with fail_without_reader():
             async for event in events:
                 for line in [_json(event)] if as_json else lines(event):
                     sys.stdout.write(f"{line}\n")
@@ -88,7 +88,7 @@ def _state(run: RunView) -> str:
 
 def _what(event: RunEvent) -> str:
     match event:
-        case LiveAsked(run=run):
+        case LiveRequested(run=run):
             below = f" by run {run.parent}" if run.parent else ""
             return f"submitted{below} (run {run.id})"
         case LiveJoined(run=run, into=into):

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from goclaw_py.app.progress import ProgressStep
-from goclaw_py.cli.progress import say, tell
+from goclaw_py.cli.progress import report, say
 from goclaw_py.core.errors import UnknownAgent, UnknownJob
 from goclaw_py.core.ids import AgentName, JobId
 from goclaw_py.core.run_events import Usage
@@ -57,8 +57,8 @@ async def known(control: Control, settings: Settings, guess: Guess) -> Simulatio
     jobs_here = await service.scheduler()
     assumed: dict[JobId, Assumed] = {}
     for number, job in enumerate(page.jobs):
-        tell(ProgressStep("reading past runs", number, len(page.jobs), "jobs"))
-        assumed[job.id] = await _taken(service, job, guess, jobs_here.now)
+        report(ProgressStep("reading past runs", number, len(page.jobs), "jobs"))
+        assumed[job.id] = await _job_duration(service, job, guess, jobs_here.now)
     if page.total > len(page.jobs):
         say(f"simulating only {len(page.jobs)} of {page.total} jobs")
     if page.jobs and not jobs_here.enabled:
@@ -75,7 +75,7 @@ async def known(control: Control, settings: Settings, guess: Guess) -> Simulatio
     return SimulationState(ForecastInput(page.jobs, assumed, hearts), now)
 
 
-async def _taken(service: JobService, job: Job, guess: Guess, now: datetime) -> Assumed:
+async def _job_duration(service: JobService, job: Job, guess: Guess, now: datetime) -> Assumed:
 
     try:
         stats = await service.stats(job.id, Requester(owner=None), since=now - _PAST)
@@ -99,9 +99,9 @@ async def _heartbeat(
         log = [] if view.last is None else await service.log(agent, limit=_MOST_HEARTBEAT_RUNS)
     except UnknownAgent:
         # The agent was added to the settings after the gateway started.
-        seconds, usage = _heartbeat_run_taken([], guess)
+        seconds, usage = _heartbeat_run_duration([], guess)
         return KnownHeartbeat(Heartbeat(agent, None), seconds=seconds, usage=usage)
-    seconds, usage = _heartbeat_run_taken(
+    seconds, usage = _heartbeat_run_duration(
         [heartbeat_run for heartbeat_run in log if heartbeat_run.claimed_at >= now - _PAST], guess
     )
     texts = tuple(event.text for event in events)
@@ -110,7 +110,7 @@ async def _heartbeat(
     )
 
 
-def _heartbeat_run_taken(log: Sequence[HeartbeatRun], guess: Guess) -> tuple[float, Usage]:
+def _heartbeat_run_duration(log: Sequence[HeartbeatRun], guess: Guess) -> tuple[float, Usage]:
     """Return the average duration and usage of heartbeat runs that asked the model."""
     took = [
         (heartbeat_run.finished_at - heartbeat_run.started_at).total_seconds()

@@ -99,7 +99,7 @@ def init(ctx: typer.Context, chosen: InitOptions) -> None:
     file = named or home / "goclaw.toml"
     given = Given(**{one.name: getattr(chosen, one.name) for one in fields(Given)})
     if file.exists() and not chosen.force:
-        _keep(file, env, given, chosen)
+        _complete_existing(file, env, given, chosen)
         return
     is_asked = not chosen.as_json and sys.stdin.isatty() and sys.stdout.isatty()
     questions = SetupQuestions(Keyboard() if is_asked else None, given, env)
@@ -128,7 +128,7 @@ def _install(file: Path, env: dict[str, str], *, quiet: bool) -> GoclawError | N
     return None
 
 
-def _keep(file: Path, env: dict[str, str], given: Given, chosen: InitOptions) -> None:
+def _complete_existing(file: Path, env: dict[str, str], given: Given, chosen: InitOptions) -> None:
     """Create what is missing beside an existing settings file. Raises ``GoclawError``."""
     if given.has_settings or chosen.service:
         raise GoclawError(

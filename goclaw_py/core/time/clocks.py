@@ -85,7 +85,7 @@ class SharedClock:
         if is_first or off_s > _TOLERANCE_S or took_s < self._took_s:
             self._at = there + timedelta(seconds=took_s / 2)
             self._since_s, self._took_s = answered_s, took_s
-        self._tell()
+        self._log_skew()
         return not is_first and off_s > _JUMP_S
 
     def warning(self) -> str | None:
@@ -99,7 +99,7 @@ class SharedClock:
             "whose clock is used; synchronize both with a time server: timedatectl set-ntp true"
         )
 
-    def _tell(self) -> None:
+    def _log_skew(self) -> None:
         warning = self.warning()
         if warning is not None and not self._is_told:
             log.warning("clock_skew", extra={"warning": warning})

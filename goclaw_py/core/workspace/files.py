@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from goclaw_py.core.errors import GoclawError
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.core.workspace.paths import MAX_DEPTH, BadPath, split_file_path, split_path
 
 MAX_LOOKED_AT = 20_000
@@ -41,7 +41,7 @@ class WorkspaceError(GoclawError):
     """A file of a workspace cannot be used. ``str()`` names it and says why."""
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{shown(cut_text(path, _SHOWN_CHARS)) or '(empty path)'}: {reason}")
+        super().__init__(f"{shown(truncate(path, _SHOWN_CHARS)) or '(empty path)'}: {reason}")
         self.reason = reason
 
 
@@ -206,7 +206,7 @@ def _explained(path: str) -> Iterator[None]:
         raise WorkspaceError(path, reason[0].lower() + reason[1:]) from error
 
 
-def _look(name: str, folder: int) -> os.stat_result:
+def _status(name: str, folder: int) -> os.stat_result:
     return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
@@ -229,7 +229,7 @@ def _open_folder(name: str, folder: int, *, create: bool) -> int:
 def _open_file(name: str, folder: int) -> int:
     # Checked before it is opened, because opening a device may have effects, and after that,
     # because it may have been replaced.
-    if not stat.S_ISREG(_look(name, folder).st_mode):
+    if not stat.S_ISREG(_status(name, folder).st_mode):
         raise _Refused(f"is {_kind_in_words(name, folder)}, not a file")
     try:
         number = os.open(name, _FILE, dir_fd=folder)
@@ -246,7 +246,7 @@ def _open_file(name: str, folder: int) -> int:
 def _replaceable(name: str, folder: int) -> os.stat_result | None:
     """Return the status of the file that would be replaced, None if there is none."""
     try:
-        info = _look(name, folder)
+        info = _status(name, folder)
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(info.st_mode):
@@ -301,7 +301,7 @@ def _kind(mode: int) -> EntryKind:
 
 def _kind_in_words(name: str, folder: int) -> str:
     try:
-        kind = _kind(_look(name, folder).st_mode)
+        kind = _kind(_status(name, folder).st_mode)
     except OSError:
         return "something else"
     match kind:

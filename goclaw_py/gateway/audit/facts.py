@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from goclaw_py.core.storable import storable_json
-from goclaw_py.core.text import cut_text, visible_line
+from goclaw_py.core.text import truncate, visible_line
 from goclaw_py.records.audit import Facts
 
 MOST_CHARS: Final = 300
@@ -38,7 +38,7 @@ def digest(text: str) -> Facts:
 
 def line(text: str, hide: Hide, most: int = MOST_CHARS) -> str:
     """Return the beginning of a text on one line, without secrets and invisible characters."""
-    return cut_text(visible_line(hide(text[:_LOOKED_AT])), most)
+    return truncate(visible_line(hide(text[:_LOOKED_AT])), most)
 
 
 def clean(facts: Facts | None, hide: Hide) -> Facts | None:

@@ -188,7 +188,7 @@ async def _unmentioned(src: Sources, place: KnownChat) -> Verdict | None:
         return None
     if rules.access.trusted or not rules.access.mention:
         return None
-    if place.sessions and await _last_heard_at(src, place.sessions[0]) >= chat.unmentioned_at:
+    if place.sessions and await _last_message_at(src, place.sessions[0]) >= chat.unmentioned_at:
         return None
     handle = src.handle(place.target)
     bot = f"@{handle}" if handle else "the bot"
@@ -207,7 +207,7 @@ async def _unmentioned(src: Sources, place: KnownChat) -> Verdict | None:
     return conclude("chat.unmentioned", answer, *cures)
 
 
-async def _last_heard_at(src: Sources, session: Session) -> datetime:
+async def _last_message_at(src: Sources, session: Session) -> datetime:
     """Return when the last message of a session came; its run may have ended long after."""
     last = await src.store.runs(RunQuery(session=session.key, limit=1))
     came = [letter.row.received_at for letter in await _letters(src, last)]

@@ -111,7 +111,7 @@ async def _pending(src: Sources, letter: DeadLetter) -> Verdict:
         return await _without_gateway(src, letter)
     turn = src.turn(letter)
     if turn is not None and turn.kept_since is not None and src.view(turn.id) is None:
-        return _kept(src, letter)
+        return _held_for_provider(src, letter)
     if src.container.dispatcher.draining:
         restart = Cure("Start the gateway again", "goclaw run")
         answer = "The gateway is shutting down; the message is kept and runs after the restart."
@@ -163,7 +163,7 @@ async def _elsewhere(src: Sources, letter: DeadLetter) -> Verdict:
     return conclude("waits.soon", answer, Cure("Check again", f"goclaw queue {letter.session}"))
 
 
-def _kept(src: Sources, letter: DeadLetter) -> Verdict:
+def _held_for_provider(src: Sources, letter: DeadLetter) -> Verdict:
     """Explain a message that waits because the provider of its agent is down (SPEC AGENT-8)."""
     assert src.container is not None
     views = {view.agent: view for view in src.container.outages.views()}

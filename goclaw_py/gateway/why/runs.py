@@ -279,8 +279,8 @@ def _ended(story: RunHistory) -> Verdict:
 async def chain(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     """Return every decision, in order."""
     run = story.run
-    steps = [*_asked(story), *_waited(src, story)]
-    steps += await _cut_before(src, story)
+    steps = [*_request(story), *_waited(src, story)]
+    steps += await _interrupted_before(src, story)
     model = f", model {run.model}" if run.model else ""
     began = f"run {short_id(run.id)} started in lane {run.lane} on node {run.node}{model}"
     steps.append(ExplanationStep(run.started_at, "started", began))
@@ -294,7 +294,7 @@ async def chain(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     return steps
 
 
-def _asked(story: RunHistory) -> list[ExplanationStep]:
+def _request(story: RunHistory) -> list[ExplanationStep]:
     run, letters = story.run, story.dead_letters
     if not letters:
         return [ExplanationStep(run.submitted_at, "asked", _by_whom(run))]
@@ -342,7 +342,7 @@ def _waited(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     return [ExplanationStep(began, f"waited_{wait.reason}" if wait.reason else "waited", what)]
 
 
-async def _cut_before(src: Sources, story: RunHistory) -> list[ExplanationStep]:
+async def _interrupted_before(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     """Return the interrupted runs for the same messages."""
     if not any(one.attempts > 1 for one in story.dead_letters):
         return []

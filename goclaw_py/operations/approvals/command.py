@@ -14,8 +14,8 @@ from goclaw_py.cli.context import (
     Limit,
     Watch,
     answer,
+    answer_or_watch,
     cli,
-    look,
     maybe_named,
     named,
     with_wide,
@@ -84,7 +84,7 @@ def list_(
         return (one.session for one in found)
 
     question, output = with_names(ask, keys, list[Approval], show_all, as_json)
-    look(ctx, question, output, watch)
+    answer_or_watch(ctx, question, output, watch)
 
 
 def _row(one: Approval, names: DisplayNames) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def routes(service: PageServices) -> list[Route]:
             return back_to("/approvals", "nothing")
         return back_to("/approvals", "removed")
 
-    look, part = partial(_look, control), "approvals/page.html"
+    look, part = partial(_load, control), "approvals/page.html"
     page = Page("/approvals", "approvals", "Approvals", look, ("before",), part=part)
     return [
         *service.routes(page),
@@ -84,7 +84,7 @@ async def _rule(service: PageServices, request: Request, approval: str) -> Respo
     return service.answer(request, "approvals/rule.html", facts)
 
 
-async def _look(control: Control, query: Query) -> Facts:
+async def _load(control: Control, query: Query) -> Facts:
     before = place(query.get("before"))
     waiting, newest, grants = await asyncio.gather(
         control.approvals.list(ApprovalQuery(limit=_MOST_WAITING)),

@@ -67,7 +67,7 @@ def routes(service: PageServices) -> list[Route]:
         return Route(f"/deliveries/{box}/{verb}", answer, methods=["POST"])
 
     params, part = params_of(*_FILTERS, "stale"), "deliveries/page.html"
-    look = partial(_look, service)
+    look = partial(_load, service)
     page = Page("/deliveries", "deliveries", "Deliveries", look, params, 3.0, part=part)
     return [
         *service.routes(page),
@@ -77,7 +77,7 @@ def routes(service: PageServices) -> list[Route]:
     ]
 
 
-async def _look(service: PageServices, query: Query) -> Facts:
+async def _load(service: PageServices, query: Query) -> Facts:
     deliveries = service.control.deliveries
     filters = _filters(query, await channels(service, query))
     only = _only(service, filters)

@@ -104,15 +104,15 @@ class _Hearts:
         self._service = service
         live, frame = "heartbeats/heartbeats_live.html", "heartbeats/heartbeats.html"
         names = "/heartbeats", "heartbeats", "Heartbeats"
-        self.all = Page(*names, self.look, _PARAMS, 2.0, part=live, frame=frame)
+        self.all = Page(*names, self.load, _PARAMS, 2.0, part=live, frame=frame)
         params = ("agent", "heartbeat_run", *_LOG_FILTERS)
         names = "/heartbeats/-/view", "heartbeat", "Heartbeat"
         live = "heartbeats/heartbeat_live.html"
-        self.one = Page(*names, self.look_at, params, 2.0, part=live)
+        self.one = Page(*names, self.load_agent, params, 2.0, part=live)
 
     # ------------------------------------------------------------------ looking
 
-    async def look(self, query: Query) -> Facts:
+    async def load(self, query: Query) -> Facts:
         """Return the facts of the cards that match the filters."""
         agents = await self._service.control.heartbeats.agents()
         fields = (one_of("agent", "Agent", agents),)
@@ -132,7 +132,7 @@ class _Hearts:
             "named": [key for view in shown for key in _named(view)],
         }
 
-    async def look_at(self, query: Query) -> Facts:
+    async def load_agent(self, query: Query) -> Facts:
         """Return the facts of an agent's live part."""
         agent = await self._known(query.get("agent", ""))
         words = {one: one.replace("_", " ").replace(":", ": ") for one in OUTCOMES}

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, Watch, answer, look, named, with_wide
+from goclaw_py.cli.context import AsJson, Watch, answer, answer_or_watch, named, with_wide
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import (
     Column,
@@ -30,7 +30,7 @@ from goclaw_py.core.ids import CRON_LANE, LaneName
 from goclaw_py.core.text import count
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.lanes.operations import Resized
-from goclaw_py.scheduler.texts import taken_text, waits_for
+from goclaw_py.scheduler.texts import used_text, waits_for
 from goclaw_py.scheduler.views import (
     MAX_LANE_SIZE,
     Backlog,
@@ -77,7 +77,7 @@ def lanes(
         return await control.lanes.list()
 
     question, output = with_names(ask, _keys, LanesView, _show, as_json)
-    look(ctx, question, output, watch, live=True)
+    answer_or_watch(ctx, question, output, watch, live=True)
 
 
 def _keys(found: LanesView) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _row(use: LaneUse) -> tuple[str, ...]:
     lane = use.lane
     return (
         lane.name,
-        taken_text(lane) + (" closed" if lane.closed else ""),
+        used_text(lane) + (" closed" if lane.closed else ""),
         *map(str, (lane.waiting, lane.started, lane.finished, lane.cancelled, lane.failed)),
         *_times(lane.wait_times),
         *_times(lane.run_times),
@@ -207,7 +207,7 @@ def _taken(use: LaneUse) -> str:
     lane = use.lane
     elsewhere = f", {lane.elsewhere} by other nodes" if lane.elsewhere else ""
     waiting = f", {lane.waiting} waiting" if lane.waiting else ""
-    return f"{lane.taken} of {lane.concurrency} taken{elsewhere}{waiting}"
+    return f"{lane.used} of {lane.concurrency} taken{elsewhere}{waiting}"
 
 
 def _people(use: LaneUse, names: DisplayNames, at: datetime) -> Iterator[tuple[str, ...]]:
@@ -251,7 +251,7 @@ def status(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) 
         return [run.session for run in found.runs]
 
     question, output = with_names(ask, keys, GatewayStatus, _show_status, as_json)
-    look(ctx, question, output, watch, live=True)
+    answer_or_watch(ctx, question, output, watch, live=True)
 
 
 def _show_status(status: GatewayStatus, names: DisplayNames) -> None:
@@ -268,7 +268,7 @@ def _show_status(status: GatewayStatus, names: DisplayNames) -> None:
     lanes = []
     for lane in status.lanes:
         counts = (lane.waiting, lane.started, lane.finished, lane.cancelled, lane.failed)
-        lanes.append((lane.name, taken_text(lane), *map(str, counts)))
+        lanes.append((lane.name, used_text(lane), *map(str, counts)))
     show_table(_STATUS_LANES, lanes, empty="no lanes")
     typer.echo()
     runs = [_status_run(one, names) for one in status.runs]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, Watch, answer, cli, look, named, with_wide
+from goclaw_py.cli.context import AsJson, Watch, answer, answer_or_watch, cli, named, with_wide
 from goclaw_py.cli.output import (
     Column,
     Printer,
@@ -56,7 +56,7 @@ _COLUMNS = (
 def list_(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -> None:
     """List nodes with their state and load, oldest first."""
     output = Printer(NodesView, _show_nodes, as_json)
-    look(ctx, lambda control: control.nodes.list(), output, watch)
+    answer_or_watch(ctx, lambda control: control.nodes.list(), output, watch)
 
 
 def _show_nodes(found: NodesView) -> None:

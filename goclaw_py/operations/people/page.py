@@ -37,7 +37,7 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
     """
     control = service.control
 
-    look, part = partial(_look, control, service.now), "people/people.html"
+    look, part = partial(_load, control, service.now), "people/people.html"
     page = Page("/people", "people", "People", look, ("before",), 3.0, part=part, frame=_FRAME)
 
     async def approve(request: Request) -> Response:
@@ -111,7 +111,7 @@ def _invite_route(service: PageServices, page: Page, public_url: str, *, has_tok
     return Route("/people/invite", invite, methods=["POST"])
 
 
-async def _look(control: Control, now: Callable[[], datetime], query: Query) -> Facts:
+async def _load(control: Control, now: Callable[[], datetime], query: Query) -> Facts:
     before = place(query.get("before"), keys=3)
     shown, guests, asking, chats, heard = await asyncio.gather(
         control.people.list(limit=SHOWN + 1, before=before),

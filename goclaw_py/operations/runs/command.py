@@ -15,8 +15,8 @@ from goclaw_py.cli.context import (
     RunName,
     Watch,
     answer,
+    answer_or_watch,
     cli,
-    look,
     maybe_named,
     with_options,
     with_wide,
@@ -167,7 +167,7 @@ def list_(ctx: typer.Context, wanted: Listed) -> None:
         show_table(_COLUMNS, [_row(one, names) for one in found], empty=none)
 
     question, output = with_names(ask, keys, list[StoredRun], show_all, wanted.as_json)
-    look(ctx, question, output, wanted.watch)
+    answer_or_watch(ctx, question, output, wanted.watch)
 
 
 _COLUMNS = (

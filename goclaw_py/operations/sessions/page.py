@@ -52,7 +52,7 @@ def routes(service: PageServices) -> list[Route]:
         await control.sessions.reset(SessionKey(session.key))
         return back_to("/sessions/view", "saved", key=session.key)
 
-    look, params = partial(_look, service), params_of(*_FILTERS)
+    look, params = partial(_load, service), params_of(*_FILTERS)
     part, frame = "sessions/page.html", "filtered.html"
     one, shown = "sessions/session.html", ("key",)
     return [
@@ -66,7 +66,7 @@ def routes(service: PageServices) -> list[Route]:
     ]
 
 
-async def _look(service: PageServices, query: Query) -> Facts:
+async def _load(service: PageServices, query: Query) -> Facts:
     control = service.control
     before = place(query.get("before"))
     fields = (

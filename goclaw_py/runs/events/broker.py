@@ -20,10 +20,10 @@ from goclaw_py.records import NewRun
 from goclaw_py.runs.agent_loop import LoopEvent, ModelStep
 from goclaw_py.runs.events.buffer import EventBuffer
 from goclaw_py.runs.events.live import (
-    LiveAsked,
     LiveEnded,
     LiveJoined,
     LiveMissed,
+    LiveRequested,
     LiveRun,
     LiveStarted,
     LiveText,
@@ -66,14 +66,14 @@ class Subscription:
         return self
 
     async def __anext__(self) -> RunEvent | LiveMissed:
-        while (event := self.take()) is None:
+        while (event := self.next_event()) is None:
             if self._is_over:
                 raise StopAsyncIteration
             self._filled.clear()
             await self._filled.wait()
         return event
 
-    def take(self) -> RunEvent | LiveMissed | None:
+    def next_event(self) -> RunEvent | LiveMissed | None:
         """Return the next event, None if there is none yet."""
         if self._missed is not None:
             missed, self._missed = self._missed, None
@@ -94,7 +94,7 @@ class Subscription:
         """Return whether it follows this run: of its session, or charged to its session."""
         return self._session is None or self._session in (run.session, run.payer)
 
-    def told(self, number: int, event: RunEvent) -> None:
+    def on_event(self, number: int, event: RunEvent) -> None:
         """Handle a new event."""
         if self._wants(event.run):
             self._filled.set()
@@ -153,9 +153,9 @@ class RunEventBroker:
     @property
     def is_watched(self) -> bool:
         """Return whether there may be subscribers. Check it before creating an event."""
-        return bool(self._subscriptions) or (self._kept_until is not None and self._is_kept())
+        return bool(self._subscriptions) or (self._kept_until is not None and self._is_retained())
 
-    def _is_kept(self) -> bool:
+    def _is_retained(self) -> bool:
         """Return whether events are kept without a subscriber; delete them if not."""
         until = self._kept_until
         if until is not None and asyncio.get_running_loop().time() >= until:
@@ -225,36 +225,36 @@ class RunEventBroker:
 
     # ------------------------------------------------------------------ what runs say
 
-    def asked(self, run: Turn | NewRun) -> None:
+    def on_requested(self, run: Turn | NewRun) -> None:
         """Publish that a run was requested."""
         if self.is_watched:
-            self._tell(LiveAsked(self._clock.now(), _live(run)))
+            self._publish(LiveRequested(self._clock.now(), _live(run)))
 
     def joined(self, turn: Turn, into: RunId) -> None:
         """Publish that a turn became part of another one."""
         if self.is_watched:
-            self._tell(LiveJoined(self._clock.now(), _live(turn), into))
+            self._publish(LiveJoined(self._clock.now(), _live(turn), into))
 
     def started(self, run: Turn | NewRun) -> None:
         """Publish that a run has started."""
         self._log.started(run)
         if self.is_watched:
-            self._tell(LiveStarted(self._clock.now(), _live(run)))
+            self._publish(LiveStarted(self._clock.now(), _live(run)))
 
-    def hear(self, run: NewRun, event: LoopEvent) -> None:
+    def on_event(self, run: NewRun, event: LoopEvent) -> None:
         """Publish an event of its agent loop."""
         if not self.is_watched:
             return
         now, about = self._clock.now(), _live(run)
         match event:
             case TextDelta(text):
-                self._tell(LiveText(now, about, text))
+                self._publish(LiveText(now, about, text))
             case ToolStarted() | ToolEnded():
                 ok = event.ok if isinstance(event, ToolEnded) else None
                 name, call_id = well_formed(event.name), well_formed(event.call_id)
-                self._tell(LiveTool(now, about, name, call_id, ok))
+                self._publish(LiveTool(now, about, name, call_id, ok))
             case ModelStep():
-                self._tell(LiveUsage(now, about, event.usage, well_formed(event.model)))
+                self._publish(LiveUsage(now, about, event.usage, well_formed(event.model)))
             case _:
                 pass  # what concerns the history
 
@@ -263,14 +263,14 @@ class RunEventBroker:
         self._log.ended(run, ended, progress)
         if self.is_watched:
             now, usage = self._clock.now(), progress.usage
-            self._tell(LiveEnded(now, _live(run), ended.outcome, ended.reason, usage))
+            self._publish(LiveEnded(now, _live(run), ended.outcome, ended.reason, usage))
 
-    def _tell(self, event: RunEvent) -> None:
+    def _publish(self, event: RunEvent) -> None:
         if self._has_ended:
             return
         loop = asyncio.get_running_loop()
         before = self.ring.last
-        self.ring.put(event, loop.time())
+        self.ring.add(event, loop.time())
         self._announce(before)
         if self._timer is None and self.ring.due is not None:
             self._timer = loop.call_at(self.ring.due, self._settle)
@@ -292,7 +292,7 @@ class RunEventBroker:
         for number in range(before + 1, self.ring.last + 1):
             if (event := self.ring.get(number)) is not None:
                 for subscription in self._subscriptions:
-                    subscription.told(number, event)
+                    subscription.on_event(number, event)
 
     def _lost(self, number: int, event: RunEvent) -> None:
         for subscription in self._subscriptions:
@@ -304,7 +304,7 @@ class RunEventBroker:
             self._timer = None
 
 
-def taken_over(run_id: RunId) -> Ending:
+def ended_elsewhere(run_id: RunId) -> Ending:
     """Return the end of a run that another node has stored: a crash, for that node."""
     return Ending(run_id, Outcome.LOST, Reason.CRASHED)
 

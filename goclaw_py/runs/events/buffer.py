@@ -58,7 +58,7 @@ class EventBuffer:
         self.last = 0
         """The number of the newest event; 0 before the first one."""
 
-    def put(self, event: RunEvent, now: float) -> None:
+    def add(self, event: RunEvent, now: float) -> None:
         """Add an event. Text is appended to what its run has just said."""
         if isinstance(event, LiveText):
             if event.text:

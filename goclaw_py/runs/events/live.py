@@ -58,7 +58,7 @@ class LiveNow:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveAsked(_OfRun):
+class LiveRequested(_OfRun):
     """A run was requested. It waits until it starts."""
 
     kind: Literal["asked"] = "asked"
@@ -130,7 +130,7 @@ class LiveMissed:
     kind: Literal["missed"] = "missed"
 
 
-RunEvent = LiveAsked | LiveJoined | LiveStarted | LiveText | LiveTool | LiveUsage | LiveEnded
+RunEvent = LiveRequested | LiveJoined | LiveStarted | LiveText | LiveTool | LiveUsage | LiveEnded
 """What happens to one run."""
 
 LiveEvent = LiveNow | RunEvent | LiveMissed

@@ -51,7 +51,7 @@ class TurnEnd:
             return words
         # The draft becomes this message: what people have read in it stays, marked as cut off.
         said = conversation_text(self.turn.progress.text)
-        return f"{said}\n\n{words or texts.cut_draft(outcome)}".strip()
+        return f"{said}\n\n{words or texts.interrupted_draft(outcome)}".strip()
 
     @property
     def is_silent(self) -> bool:

@@ -158,7 +158,7 @@ class StreamingReplies:
         draft = await self._ended(turn)
         if draft is None:
             return OrphanedReply()
-        await self._keep_at_last(draft)
+        await self._store_id_at_end(draft)
         return draft.left
 
     async def hand_over(self, turn: Turn) -> None:
@@ -169,7 +169,7 @@ class StreamingReplies:
         """
         draft = await self._ended(turn)
         if draft is not None and draft.id is not None and not draft.kept:
-            await self._keep_or_remove(draft)
+            await self._store_or_remove(draft)
 
     async def remove_lost(self, turn: Turn) -> None:
         """Remove the lost draft of an ended run, if it is in the chat; no message completes it.
@@ -212,11 +212,11 @@ class StreamingReplies:
         """Remove a draft that was posted after its run had ended."""
         error = await request
         if draft.id is not None or isinstance(error, MaybeSent):
-            await self._keep_or_remove(draft)
+            await self._store_or_remove(draft)
 
-    async def _keep_or_remove(self, draft: ReplyDraft) -> None:
+    async def _store_or_remove(self, draft: ReplyDraft) -> None:
         """Remove a draft, unless another run continues it."""
-        if draft.id is None or not await retry_until_available(lambda: self._keep(draft)):
+        if draft.id is None or not await retry_until_available(lambda: self._store_id(draft)):
             await self._remove(draft)
 
     async def _remove(self, draft: ReplyDraft) -> None:
@@ -268,7 +268,7 @@ class StreamingReplies:
             # Another node may continue the run: an edit now could undo its final edit.
             draft.changed.set()
             return EDIT_EVERY_S if live is None else None
-        ask = self._look(draft) if draft.unsure else _request(draft)
+        ask = self._search(draft) if draft.unsure else _request(draft)
         draft.request = asyncio.create_task(ask, name=f"draft {draft.run_id}")
         with self._pacing.sending(draft.target):
             error = await asyncio.shield(draft.request)
@@ -276,11 +276,11 @@ class StreamingReplies:
             return _pause_after(draft, error)
         if draft.unsure:
             return 2 * EDIT_EVERY_S if draft.looks < _LOOKS else None
-        if draft.kept or await retry_until_available(lambda: self._keep(draft)):
+        if draft.kept or await retry_until_available(lambda: self._store_id(draft)):
             return EDIT_EVERY_S
         return None
 
-    async def _look(self, draft: ReplyDraft) -> ChannelError | None:
+    async def _search(self, draft: ReplyDraft) -> ChannelError | None:
         """Search for a draft whose response was lost; return the error, if any."""
         draft.changed.set()
         try:
@@ -301,18 +301,18 @@ class StreamingReplies:
         log.info("draft_looked_for", extra={"run_id": draft.run_id, "found": not draft.unsure})
         return None
 
-    async def _keep(self, draft: ReplyDraft) -> bool:
+    async def _store_id(self, draft: ReplyDraft) -> bool:
         """Store the id of a posted draft; return False if nothing will use it."""
         assert draft.id is not None
         draft.kept = await self._store.draft_posted(draft.run_id, draft.id)
         return draft.kept
 
-    async def _keep_at_last(self, draft: ReplyDraft) -> None:
+    async def _store_id_at_end(self, draft: ReplyDraft) -> None:
         """Store the id at the end of a run, for the process that may continue it."""
         if draft.id is None or draft.kept:
             return
         try:
-            await self._keep(draft)
+            await self._store_id(draft)
         except StoreError as error:
             log.debug("draft_id_not_stored", extra={"run_id": draft.run_id, "error": str(error)})
 

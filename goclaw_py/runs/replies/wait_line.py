@@ -62,11 +62,11 @@ class WaitLine:
         """Return the line for channels that show tools themselves."""
         return self._text(self._waits)
 
-    def hear(self, event: HeardEvent) -> None:
+    def on_event(self, event: HeardEvent) -> None:
         """Follow an event of the agent. While it uses a tool, its model is not awaited."""
         match event:
             case TextDelta():
-                self._said()
+                self._on_output()
             case RequestSent():
                 self._is_replayed = False
                 self._await_model()
@@ -85,7 +85,7 @@ class WaitLine:
             if timer is not None:
                 timer.cancel()
 
-    def _said(self) -> None:
+    def _on_output(self) -> None:
         if self._silence is not None:
             self._heard_at = self._loop.time()
         elif self._is_silent:

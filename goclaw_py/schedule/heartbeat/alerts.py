@@ -89,7 +89,7 @@ class Alerts:
         if target is None:
             return HeartbeatOutcome(HeartbeatRunStatus.NO_ROUTE, found.route.problem, said.text)
         there = target_text(found.wanted or target)
-        whole = _said_with(text, [file.name for file in files])
+        whole = _with_files(text, [file.name for file in files])
         key = await in_thread_if_long(len(whole), partial(alert_key, agent, there, whole))
         since = self._clock.now() - SAME_FOR
         known = await self._store.alert_known(key, since=since)
@@ -137,7 +137,7 @@ class Alerts:
 
     # ------------------------------------------------------------------ afterwards
 
-    async def told(
+    async def on_stored(
         self, held: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
     ) -> None:
         """Add a stored alert to the history of its chat, and notify owners of failures.
@@ -148,21 +148,21 @@ class Alerts:
         if told.say and told.target is not None and told.text:
             await self._remember(agent, told.target, told.text)
         if told.gone is not None:
-            await self._store.tell_topic_gone(told.gone, (), now=self._clock.now())
+            await self._store.notify_topic_gone(told.gone, (), now=self._clock.now())
         failures = held.claimed.heartbeat.failures
         if end.failed and failures + 1 >= _THIRD:
             text = wording_heartbeat.failed_thrice(
                 agent, end.finished_at, without_token(end.detail), held.policy.zone
             )
-            await retry_until_available(lambda: self._tell_of_failures(agent, text, failures + 1))
+            await retry_until_available(lambda: self._notify_failures(agent, text, failures + 1))
         elif end.failed is False and failures >= _THIRD:
             await retry_until_available(lambda: self._store.close_incident(_incident(agent)))
 
-    async def _tell_of_failures(self, agent: AgentName, text: str, failures: int) -> None:
+    async def _notify_failures(self, agent: AgentName, text: str, failures: int) -> None:
         if failures == _THIRD:
             # Deliveries of earlier alerts may still be open, if a process died between two steps.
             await self._store.close_incident(_incident(agent))
-        await self._incidents.tell(_incident(agent), text)
+        await self._incidents.alert(_incident(agent), text)
 
     async def _remember(self, agent: AgentName, target: Target, text: str) -> None:
         """Add an alert to the history of its chat, so that the agent understands answers to it."""
@@ -173,7 +173,7 @@ class Alerts:
         except StoreError as error:
             log.warning("history_not_updated", extra={"error": str(error), "agent": agent})
 
-    async def tell_undelivered(
+    async def notify_undelivered(
         self, policies: Mapping[AgentName, HeartbeatPolicy], places: Collection[Place]
     ) -> list[Undelivered]:
         """Send alerts that their channel refused to the next possible chat.
@@ -205,10 +205,10 @@ class Alerts:
             head = wording_heartbeat.undelivered(place, lost.why, texts[0] if texts else "")
             parts = [head, *filter(None, texts[1:])]
             say = [OutboundMessage(target, part, alert=key) for part in parts]
-        if await self._store.tell_undelivered(lost.heartbeat_run, say, now=now):
+        if await self._store.notify_undelivered(lost.heartbeat_run, say, now=now):
             facts = {"heartbeat_run": lost.heartbeat_run, "agent": lost.agent, "error": lost.why}
             log.warning("alert_redirected", extra=facts)
-            await self._store.tell_topic_gone(lost.target, (), now=now)
+            await self._store.notify_topic_gone(lost.target, (), now=now)
             if say:
                 text = wording_heartbeat.undelivered(place, lost.why, said)
                 await self._remember(lost.agent, target, text)
@@ -235,7 +235,7 @@ def _left_out(reply: str) -> str:
     return f"it said: {left}" if left else ""
 
 
-def _said_with(text: str, files: Collection[str]) -> str:
+def _with_files(text: str, files: Collection[str]) -> str:
     return "\n".join([text, *files])
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.core.errors import HeartbeatError
-from goclaw_py.core.text import cut_text, sentence
+from goclaw_py.core.text import sentence, truncate
 from goclaw_py.core.time.texts import left, named
 from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, Item
 from goclaw_py.schedule.heartbeat.views import HeartbeatView
@@ -96,7 +96,7 @@ def muted(view: HeartbeatView) -> str:
 def unknown_duration(text: str) -> str:
     """Return the error for an invalid duration, in a chat, a shell and the dashboard."""
     return (
-        f"I cannot read “{cut_text(text, _WORD_CHARS)}” as a duration. "
+        f"I cannot read “{truncate(text, _WORD_CHARS)}” as a duration. "
         "Write for example 30m, 2h, 1d, until 18:00 or off."
     )
 
@@ -126,7 +126,7 @@ def checklist(
 def _without_items(shown: Checklist, agent: str) -> str:
     if shown.is_empty:
         return f"The checklist of {agent} has no open items."
-    text = cut_text(shown.text.strip(), _TEXT_CHARS)
+    text = truncate(shown.text.strip(), _TEXT_CHARS)
     return f"The checklist of {agent} has no open items, but this text:\n{text}"
 
 
@@ -161,10 +161,10 @@ def not_open(item: str) -> str:
 
 def unknown_number(number: str) -> str:
     """Return the answer to a number that is not in the list."""
-    return f"There is no number {cut_text(number, 10)} in the list; see /heartbeat show."
+    return f"There is no number {truncate(number, 10)} in the list; see /heartbeat show."
 
 
-def look_again(shown: str) -> str:
+def list_again(shown: str) -> str:
     """Return the answer to a number of a list that is no longer stored."""
     return f"The numbers may have changed. Please choose from this list:\n{shown}"
 
@@ -174,13 +174,13 @@ def look_again(shown: str) -> str:
 
 def unknown_action(word: str) -> str:
     """Return the answer to ``/heartbeat`` with an unknown action."""
-    return f"There is no command “/heartbeat {cut_text(word, _WORD_CHARS)}”. {HOW}"
+    return f"There is no command “/heartbeat {truncate(word, _WORD_CHARS)}”. {HOW}"
 
 
 def refused(error: HeartbeatError) -> str:
     """Return the reason of a refusal, as a sentence."""
-    return sentence(cut_text(" ".join(str(error).split()), _REASON_CHARS))
+    return sentence(truncate(" ".join(str(error).split()), _REASON_CHARS))
 
 
 def _item(text: str, most: int = ITEM_CHARS) -> str:
-    return cut_text(" ".join(text.split()), most)
+    return truncate(" ".join(text.split()), most)

@@ -18,7 +18,7 @@ from goclaw_py.core.metrics import MetricsRecorder
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.run_events import NO_USAGE
-from goclaw_py.core.text import cut_bytes
+from goclaw_py.core.text import truncate_bytes
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_id
 from goclaw_py.records import RunEnd, Store
@@ -108,7 +108,7 @@ class HeartbeatExecutions(
         )
         if claimed is None:
             return None
-        held = self.hold(claimed)
+        held = self.add(claimed)
         self.begin(held)
         return held
 
@@ -121,7 +121,7 @@ class HeartbeatExecutions(
         if held.looked_at is not None:
             # It may have been switched off, or muted, since.
             heartbeat = await self._as_it_stands(heartbeat)
-        verdict = await self._look(held, heartbeat)
+        verdict = await self._decide(held, heartbeat)
         if not self.holds(held) or held.is_over:
             return
         match verdict:
@@ -134,7 +134,7 @@ class HeartbeatExecutions(
             case Deferred():
                 await self._defer(held)
 
-    async def _look(self, held: HeartbeatExecution, heartbeat: Heartbeat) -> Verdict:
+    async def _decide(self, held: HeartbeatExecution, heartbeat: Heartbeat) -> Verdict:
         """Decide, and remember what the agent would be asked."""
         claimed = held.claimed
         checked = await retry_until_available(
@@ -173,7 +173,7 @@ class HeartbeatExecutions(
         if held.looked_at is not None and abs(self._clock.now() - held.looked_at) <= FRESH:
             return True
         heartbeat = await self._as_it_stands(held.claimed.heartbeat)
-        return isinstance(await self._look(held, heartbeat), AskAgent)
+        return isinstance(await self._decide(held, heartbeat), AskAgent)
 
     def decide_again(self, held: HeartbeatExecution) -> bool:
         """Decide again after an attempt that did not start because its decision was too old."""
@@ -216,7 +216,7 @@ class HeartbeatExecutions(
             finished_at=self._clock.now(),
             skip=finish.skip,
             detail=finish.detail,
-            reply=cut_bytes(finish.reply, REPLY_BYTES),
+            reply=truncate_bytes(finish.reply, REPLY_BYTES),
             target=finish.target,
             started_at=held.started_at,
             attempts=held.attempt,
@@ -258,7 +258,7 @@ class HeartbeatExecutions(
         how = {"status": end.status, "reason": end.skip, "detail": end.detail}
         log.info("heartbeat_ended", extra={**held.facts, **how})
         if say or end.failed is not None:
-            self._side.go(self._alerts.told(held, end, finish))
+            self._side.go(self._alerts.on_stored(held, end, finish))
 
     async def release(self, ids: Collection[str], node: NodeId) -> None:
         await self._store.release_heartbeats([HeartbeatRunId(one) for one in ids], node=node)

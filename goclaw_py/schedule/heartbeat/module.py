@@ -129,7 +129,7 @@ class HeartbeatModule:
         """Send undelivered alerts to the next possible chat, until cancelled."""
         while True:
             try:
-                self._untold = await self._alerts.tell_undelivered(
+                self._untold = await self._alerts.notify_undelivered(
                     self._setup.policies, self._places
                 )
             except StoreUnavailable as error:

@@ -40,7 +40,7 @@ class WakeLimit:
         # Released runs continue here without a request.
         return max(0, WAKES - len(self._taken))
 
-    def take(self, count: int) -> None:
+    def count(self, count: int) -> None:
         """Count claimed wakes."""
         self._taken.extend([asyncio.get_running_loop().time()] * count)
 
@@ -102,7 +102,7 @@ class HeartbeatPoller(WorkPoller[HeartbeatClaim, HeartbeatExecutions]):
             )
         )
         self._many = min(10 * self._many, _MANY) if len(claimed) == self._many else _FEW
-        self.limit.take(sum(one.kind in _WAKES for one in claimed))
+        self.limit.count(sum(one.kind in _WAKES for one in claimed))
         return claimed
 
 

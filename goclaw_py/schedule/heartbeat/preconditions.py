@@ -84,7 +84,7 @@ class Checks:
                     facts = replace(facts, checklist=found)
             else:
                 async with self._looking:
-                    looks = await self._store.look(agent, spent_since=day_of(now))
+                    looks = await self._store.run_facts(agent, spent_since=day_of(now))
                 facts = replace(facts, looks=looks)
         return Checked(decided, now, detail, looks)
 

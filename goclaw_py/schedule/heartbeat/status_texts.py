@@ -9,7 +9,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.run_events import NO_USAGE, Usage
 from goclaw_py.core.targets import Route, target_text
-from goclaw_py.core.text import clause, count, cut_text, sentence, usd
+from goclaw_py.core.text import clause, count, sentence, truncate, usd
 from goclaw_py.core.time.durations import in_words
 from goclaw_py.core.time.texts import lasting, named
 from goclaw_py.schedule.heartbeat.active_hours import ActiveHours
@@ -93,7 +93,7 @@ def outcome_words(heartbeat_run: HeartbeatRun) -> str:
         return SAME_WAITS if heartbeat_run.detail == SAME_WAITS else _WORDS[heartbeat_run.status]
     if heartbeat_run.status is HeartbeatRunStatus.OK and heartbeat_run.detail:
         return f"{_WORDS[heartbeat_run.status]}; {_short(heartbeat_run.detail)}"
-    return _told(heartbeat_run) or _with_detail(
+    return _delivery_state(heartbeat_run) or _with_detail(
         _clause(heartbeat_run), _cause(heartbeat_run.skip, heartbeat_run.detail)
     )
 
@@ -113,7 +113,7 @@ def _clause(heartbeat_run: HeartbeatRun) -> str:
     )
 
 
-def _told(heartbeat_run: HeartbeatRun) -> str:
+def _delivery_state(heartbeat_run: HeartbeatRun) -> str:
     """Return the delivery state of an alert, "" if the run has sent none."""
     if is_undelivered(heartbeat_run):
         where = f" to {_place(heartbeat_run.target)}" if heartbeat_run.target else ""
@@ -162,7 +162,7 @@ _ASKED: Final = {
 }
 
 
-def _asked(kind: HeartbeatRunKind) -> str:
+def _question(kind: HeartbeatRunKind) -> str:
     return _ASKED.get(kind, f", {kind.value}")
 
 
@@ -182,7 +182,7 @@ def _last(view: HeartbeatView) -> str:
     again = f"It has failed {row} times in a row." if row > 1 else ""
     outcome = sentence(outcome_words(heartbeat_run))
     parts = [
-        f"Last heartbeat run, {when}{_asked(heartbeat_run.kind)}: {outcome}",
+        f"Last heartbeat run, {when}{_question(heartbeat_run.kind)}: {outcome}",
         advised,
     ]
     return " ".join(filter(None, [*parts, again]))
@@ -280,7 +280,7 @@ def _wake(view: HeartbeatView) -> str:
     earliest, muted = max(earliest, view.now), view.heartbeat.muted_until
     if (muted is not None and muted > earliest) or (hours and not hours.holds(earliest)):
         return ""
-    asked = _asked(kind or HeartbeatRunKind.EVENT).removeprefix(", ")
+    asked = _question(kind or HeartbeatRunKind.EVENT).removeprefix(", ")
     when = "soon" if earliest <= view.now else f"{_when(earliest, view)} at the earliest"
     return f"A run {asked} starts {when}."
 
@@ -405,7 +405,7 @@ def _when(instant: datetime, view: HeartbeatView) -> str:
 
 
 def _place(target: Target) -> str:
-    return cut_text(target_text(target), _REASON_CHARS)
+    return truncate(target_text(target), _REASON_CHARS)
 
 
 def _with_detail(words: str, detail: str) -> str:

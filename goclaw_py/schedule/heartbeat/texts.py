@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from goclaw_py.chat.outbound.ok_token import HEARTBEAT_OK
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.core.time.texts import local, named
 from goclaw_py.schedule.heartbeat.models import HeartbeatEvent
 
@@ -51,16 +51,16 @@ def fell_back(gone: str) -> str:
 
 def undelivered(place: str, why: str, text: str) -> str:
     """Return the notice in another chat about an alert that its channel refused for good."""
-    return f"⚠️ This could not be delivered to {place} ({_cut(why)}):\n\n{text}"
+    return f"⚠️ This could not be delivered to {place} ({_truncated(why)}):\n\n{text}"
 
 
 def failed_thrice(agent: str, when: datetime, why: str, zone: str) -> str:
     """Return the notice to owners about a heartbeat that fails repeatedly (SPEC HB-10)."""
     return (
         f"⚠️ The heartbeat of “{agent}” has failed three times in a row, last "
-        f"{named(when, zone, when)}: {_cut(why)}"
+        f"{named(when, zone, when)}: {_truncated(why)}"
     )
 
 
-def _cut(reason: str) -> str:
-    return cut_text(" ".join(reason.split()), _REASON_CHARS) or "the reason is unknown"
+def _truncated(reason: str) -> str:
+    return truncate(" ".join(reason.split()), _REASON_CHARS) or "the reason is unknown"

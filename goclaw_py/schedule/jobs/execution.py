@@ -97,14 +97,14 @@ class JobHandler(Protocol):
         del job, policy
         return None
 
-    async def tell(
+    async def notifications(
         self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
         """Return the notifications about an end. Raises ``StoreUnavailable``."""
         del held, end, update, attempt
         return EndReport()
 
-    async def told(
+    async def on_notified(
         self, held: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
     ) -> None:
         """The end and its notifications were stored."""

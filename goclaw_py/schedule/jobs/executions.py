@@ -20,7 +20,7 @@ from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, SessionKey
 from goclaw_py.core.metrics import NO_METER, MetricsRecorder
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.retry import retry_until_available
-from goclaw_py.core.text import cut_bytes
+from goclaw_py.core.text import truncate_bytes
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_id
 from goclaw_py.records import RunEnd
@@ -201,10 +201,10 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
 
     # ------------------------------------------------------------------ beginning
 
-    def take(self, claimed: Sequence[OccurrenceClaim]) -> None:
+    def start_claimed(self, claimed: Sequence[OccurrenceClaim]) -> None:
         """See ``ExecutionEngine``. Missed occurrences start one after the other."""
         for one in claimed:
-            held = self.hold(one)
+            held = self.add(one)
             held.early = one.due_at > self._clock.now()
             decided = self._decide(held)
             if decided is not None:
@@ -250,7 +250,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         claimed = await retry_until_available(
             lambda: self._store.claim_now(node, job, now=now, occurrence=occurrence)
         )
-        return None if claimed is None else self.hold(claimed)
+        return None if claimed is None else self.add(claimed)
 
     def execution_of(self, claimed: OccurrenceClaim) -> JobExecution:
         fault = ""
@@ -346,7 +346,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         claimed, now = held.claimed, self._clock.now()
         update = self._settled(held, finish)
         error = attempt.error or held.fault
-        report = await self._told(held, finish, update, replace(attempt, error=error))
+        report = await self._notifications(held, finish, update, replace(attempt, error=error))
         say, status = report.say, finish.status
         if report.no_route:
             status, error = OccurrenceStatus.NO_ROUTE, report.no_route
@@ -362,7 +362,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             finished_at=now,
             update=update,
             why=finish.why or report.silent,
-            output=cut_bytes(attempt.text, OUTPUT_BYTES),
+            output=truncate_bytes(attempt.text, OUTPUT_BYTES),
             error=error,
             attempts=held.attempt,
             started_at=held.started_at,
@@ -384,12 +384,12 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         off = JobUpdate(next_run_at=None, state=JobState.DISABLED)
         return None if claimed.manual else off
 
-    async def _told(
+    async def _notifications(
         self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
         try:
             return await retry_until_available(
-                lambda: self._handler.tell(held, end, update, attempt)
+                lambda: self._handler.notifications(held, end, update, attempt)
             )
         except Exception:
             if end.status is OccurrenceStatus.OK:
@@ -427,7 +427,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             self._side.go(self._on_disabled(held.claimed.job))
         error = attempt.friendly or attempt.error or held.fault
         told = replace(attempt, friendly=error)
-        self._side.go(self._handler.told(held, finish, say or (), told))
+        self._side.go(self._handler.on_notified(held, finish, say or (), told))
 
     async def parked(self, held: JobExecution) -> None:
         """See ``ExecutionEngine``. One that was stopped while it asked ends."""

@@ -25,7 +25,7 @@ from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import NewRun, Store
 from goclaw_py.runs.agent_executor import AgentTask
 from goclaw_py.runs.agent_loop import AgentLoop, TextPart
-from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
+from goclaw_py.runs.approval_port import ApprovalChat, Ask, Questions
 from goclaw_py.runs.subagents import ParentRun
 from goclaw_py.schedule.agent_runs import AgentRunDeps, ScheduledAgentRuns
 from goclaw_py.schedule.jobs import texts
@@ -220,7 +220,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             said = Attempt(Outcome.COMPLETED, text=spec.payload.text)
             await self.occurrences.ended(held, said, None)
             return
-        await self._work.take(held)
+        await self._work.claim(held)
         job = held.claimed.job
         held.target = await retry_until_available(lambda: self._places.target_of(job))
         if self.occurrences.holds(held):
@@ -252,12 +252,12 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             timeout_s += max((held.claimed.due_at - self._clock.now()).total_seconds(), 0)
         self.submit(held, run, policy, timeout_s)
 
-    async def tell(
+    async def notifications(
         self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
-        return await self._notifications.tell(held, end, update, attempt)
+        return await self._notifications.build(held, end, update, attempt)
 
-    async def told(
+    async def on_notified(
         self, held: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
     ) -> None:
         job = held.claimed.job
@@ -310,7 +310,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             parts=(TextPart(self.prompt(held)),),
             # It could not be announced later: its session is not a chat.
             children=self._deps.children.of(
-                ParentRun(run.id, run.agent, run.session, None, asks=self._asked_chat(held))
+                ParentRun(run.id, run.agent, run.session, None, asks=self._approval_chat(held))
             ),
             target=held.target,
             system=(self._notifications.system(held),),
@@ -344,14 +344,14 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         return f"[scheduler:{held.claimed.job.spec.slug}]"
 
     async def questions(self, held: JobExecution, needed: ApprovalNeeded) -> Questions:
-        return await self._ask(needed, held.claimed.job.spec.agent, self._asked_chat(held))
+        return await self._ask(needed, held.claimed.job.spec.agent, self._approval_chat(held))
 
-    def _asked_chat(self, held: JobExecution) -> AskedChat:
+    def _approval_chat(self, held: JobExecution) -> ApprovalChat:
         """Return where people are asked about the tool calls of a job."""
         target, job, session = held.target, held.claimed.job, held.session
         # Nobody has just written there. A direct chat has the id of its person.
         person = "" if target is None else target.chat
-        return AskedChat(
+        return ApprovalChat(
             target,
             job.spec.peer,
             person,

@@ -222,7 +222,7 @@ def released(job: Job, row: LoggedOccurrence) -> Job:
     return replace(job, running=None if job.running == row.id else job.running)
 
 
-class Taken(StrEnum):
+class AppliedEnd(StrEnum):
     """How much of an occurrence's end is applied to its job, besides the counters."""
 
     ALL = "all"
@@ -230,7 +230,7 @@ class Taken(StrEnum):
     NOTHING = "nothing"
 
 
-def taken(job: Job, end: OccurrenceEnd, scheduled_at: datetime, *, manual: bool) -> Taken:
+def applied(job: Job, end: OccurrenceEnd, scheduled_at: datetime, *, manual: bool) -> AppliedEnd:
     """Return how much of an end is applied to next run, state and deletion of the job.
 
     - ``ALL`` if the job was not changed since the claim.
@@ -242,11 +242,11 @@ def taken(job: Job, end: OccurrenceEnd, scheduled_at: datetime, *, manual: bool)
       because its new text has never run.
     """
     if end.update is None:
-        return Taken.NOTHING
+        return AppliedEnd.NOTHING
     if job.revision == end.revision:
-        return Taken.ALL
+        return AppliedEnd.ALL
     left = job.state is JobState.ACTIVE and job.next_run_at == scheduled_at
-    return Taken.TIME if left and not manual else Taken.NOTHING
+    return AppliedEnd.TIME if left and not manual else AppliedEnd.NOTHING
 
 
 def state_of(update: JobUpdate) -> JobState:
@@ -256,7 +256,7 @@ def state_of(update: JobUpdate) -> JobState:
     return update.state
 
 
-def after(job: Job, end: OccurrenceEnd, how: Taken) -> Job:
+def after(job: Job, end: OccurrenceEnd, how: AppliedEnd) -> Job:
     """Return the job after the end of an occurrence."""
     job = replace(
         job,
@@ -274,10 +274,10 @@ def after(job: Job, end: OccurrenceEnd, how: Taken) -> Job:
         runs=job.runs + update.ran,
         coalesced=job.coalesced + update.coalesced,
     )
-    if how is Taken.NOTHING:
+    if how is AppliedEnd.NOTHING:
         return job
     state = state_of(update)
-    if how is Taken.TIME and update.next_run_at is not None:
+    if how is AppliedEnd.TIME and update.next_run_at is not None:
         state = JobState.ACTIVE
     next_run_at = update.next_run_at if state is JobState.ACTIVE else None
     return replace(job, state=state, next_run_at=next_run_at)

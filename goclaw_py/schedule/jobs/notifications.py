@@ -98,7 +98,7 @@ class JobNotifications:
         now = max(self._clock.now(), claimed.due_at)
         return texts.scheduled_run(spec.title, claimed.due_at, now, spec.zone, spec.notify)
 
-    async def tell(
+    async def build(
         self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
         """Build the messages about the end of an occurrence. Raises ``StoreUnavailable``."""
@@ -111,7 +111,7 @@ class JobNotifications:
         told = tells_failure(job, 0 if held.claimed.manual else failures_with(held.claimed))
         has_effects = end.why is Why.EFFECTS
         if end.status is OccurrenceStatus.LOST and not has_effects:
-            calls = await self._cut_calls(held)
+            calls = await self._interrupted_calls(held)
             has_effects = bool(attempt.friendly) or any(call.side_effects for call in calls)
             said = filter(None, [sentence(attempt.error), done_before(calls)])
             attempt = replace(attempt, friendly=attempt.friendly or " ".join(said))
@@ -122,7 +122,7 @@ class JobNotifications:
             return EndReport()
         return EndReport(await self._failure(held, end, update, attempt, told))
 
-    async def _cut_calls(self, held: JobExecution) -> list[ToolCall]:
+    async def _interrupted_calls(self, held: JobExecution) -> list[ToolCall]:
         """Return the tool calls of its interrupted runs. Raises ``StoreUnavailable``."""
         row = await self._store.logged(held.id)
         runs = [await self._store.find_run(run) for run in (() if row is None else row.runs)]
@@ -248,9 +248,9 @@ class JobNotifications:
         A job that is deleted after its delivery is deleted then. Raises ``StoreUnavailable``.
         """
         untold = await self._store.settle_results(now=self._clock.now())
-        return [one for one in untold if not await self._tell_elsewhere(one)]
+        return [one for one in untold if not await self._notify_elsewhere(one)]
 
-    async def _tell_elsewhere(self, lost: UnreportedOccurrence) -> bool:
+    async def _notify_elsewhere(self, lost: UnreportedOccurrence) -> bool:
         """Return False if no chat can receive it."""
         job, spec = lost.job, lost.job.spec
         targets, with_text = await self._other_chats(lost)
@@ -261,7 +261,7 @@ class JobNotifications:
         say = [one for target in targets for one in await self._messages(target, text)]
         if not say:
             return False
-        if await self._store.tell_result(lost.id, say, now=self._clock.now()):
+        if await self._store.notify_result(lost.id, say, now=self._clock.now()):
             log.info("job_result_redirected", extra={"job": job.id, "error": lost.error})
             if with_text:
                 await self.remember(job, say)

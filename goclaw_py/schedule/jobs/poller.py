@@ -77,7 +77,7 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         await self._executions.withdraw()
         node, now, unheld = self._executions.node(), self._clock.now(), self.has_room()
         claimed = await self.claim(self._store.claim_waiting(node, now=now, unheld=unheld))
-        self._executions.take(claimed)
+        self._executions.start_claimed(claimed)
 
     async def claim_due(self) -> Sequence[OccurrenceClaim]:
         """Claim due jobs as far as there is room; messages need none (SPEC CRON-4)."""

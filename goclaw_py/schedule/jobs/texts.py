@@ -10,7 +10,7 @@ from typing import Final
 
 from goclaw_py.chat.outbound.ok_token import NO_REPLY, is_silent, without_token
 from goclaw_py.core.errors import JobError, NotYours, TooManyJobs, UnknownJob
-from goclaw_py.core.text import clause, cut_text, sentence
+from goclaw_py.core.text import clause, sentence, truncate
 from goclaw_py.core.time.texts import friendly, lasting, named, weekday, zone_or_utc
 from goclaw_py.schedule.jobs.execution_models import Why
 from goclaw_py.schedule.jobs.models import Job, JobSpec, JobState, Notify
@@ -318,15 +318,15 @@ def ran_now(title: str) -> str:
 
 def unknown_number(number: str) -> str:
     """Return the answer to a number that is not in the list."""
-    return f"There is no number {cut_text(number, 10)} in the list."
+    return f"There is no number {truncate(number, 10)} in the list."
 
 
 def unknown_action(word: str) -> str:
     """Return the answer to ``/jobs`` with an unknown action."""
-    return f"There is no command “/jobs {cut_text(word, _TITLE_CHARS)}”. {HOW}"
+    return f"There is no command “/jobs {truncate(word, _TITLE_CHARS)}”. {HOW}"
 
 
-def look_again(list_of_jobs: str) -> str:
+def list_again(list_of_jobs: str) -> str:
     """Return the answer to a number of a list that is no longer stored."""
     return f"The numbers may have changed. Please choose from this list:\n{list_of_jobs}"
 
@@ -336,7 +336,7 @@ def refused(error: JobError) -> str:
     match error:
         case UnknownJob() | NotYours():
             what = "several jobs begin with" if _is_ambiguous(error) else "there is no job"
-            return _sentence(f"{what} “{cut_text(error.asked, _TITLE_CHARS)}”")
+            return _sentence(f"{what} “{truncate(error.asked, _TITLE_CHARS)}”")
         case TooManyJobs():
             most = "1 job" if error.most == 1 else f"{error.most} jobs"
             return f"The limit of {most} is reached. Delete a job first."
@@ -381,9 +381,9 @@ def _clock(zone: str, now: datetime) -> str:
 
 
 def _title(title: str) -> str:
-    return cut_text(" ".join(title.split()), _TITLE_CHARS)
+    return truncate(" ".join(title.split()), _TITLE_CHARS)
 
 
 def _sentence(text: str) -> str:
     """Return a text on one line, with a capital letter and a full stop."""
-    return sentence(cut_text(" ".join(text.split()), _REASON_CHARS) or "the reason is unknown")
+    return sentence(truncate(" ".join(text.split()), _REASON_CHARS) or "the reason is unknown")

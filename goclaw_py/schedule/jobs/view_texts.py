@@ -73,7 +73,7 @@ def _cause(job: Job, most: int) -> str:
     return f": {error}" if error else ""
 
 
-def took_s(row: LoggedOccurrence) -> float | None:
+def duration_s(row: LoggedOccurrence) -> float | None:
     """Return how long an occurrence ran, in seconds; None if it did not start or still runs."""
     if row.started_at is None or row.finished_at is None:
         return None

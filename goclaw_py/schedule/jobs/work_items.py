@@ -9,7 +9,7 @@ from typing import Protocol
 
 from goclaw_py.core.errors import WorkSourceError
 from goclaw_py.core.ids import JobId
-from goclaw_py.core.text import cut_text
+from goclaw_py.core.text import truncate
 from goclaw_py.schedule.jobs.decisions import Finish
 from goclaw_py.schedule.jobs.execution import JobExecution
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
@@ -20,7 +20,7 @@ from goclaw_py.schedule.models import Attempt
 class WorkSource(Protocol):
     """A source of work items for jobs. Any method may raise ``WorkSourceError``."""
 
-    async def take(self, job: JobId) -> WorkItem | None:
+    async def claim(self, job: JobId) -> WorkItem | None:
         """Claim the next item exclusively for a run of a job; None: no work."""
 
     async def done(self, item: WorkItem, *, ok: bool, text: str) -> None:
@@ -46,7 +46,7 @@ class WorkItems:
     def __init__(self, sources: Mapping[str, WorkSource]) -> None:
         self._sources = sources
 
-    async def take(self, held: JobExecution) -> None:
+    async def claim(self, held: JobExecution) -> None:
         """Claim an item for a job with a work source; a retry keeps its item.
 
         Raises ``NoWork`` and ``WorkSourceError``.
@@ -57,7 +57,7 @@ class WorkItems:
         source = self._sources.get(name)
         if source is None:
             raise WorkSourceError(f"there is no work source {name!r} any more")
-        held.item = await source.take(held.claimed.job.id)
+        held.item = await source.claim(held.claimed.job.id)
         if held.item is None:
             raise NoWork
 
@@ -84,7 +84,7 @@ class WorkItems:
 
 def _cause(attempt: Attempt) -> str:
     """Return why a run failed: the sentence for people, which often says little, and the error."""
-    error = cut_text(attempt.error, _CAUSE_CHARS)
+    error = truncate(attempt.error, _CAUSE_CHARS)
     if error and error not in attempt.friendly:
         return f"{attempt.friendly}\n\n{error}".strip()
     return attempt.friendly

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from goclaw_py.core.errors import WorkSourceError
 from goclaw_py.core.ids import JobId
-from goclaw_py.core.text import cut_text, well_formed
+from goclaw_py.core.text import truncate, well_formed
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.schedule.jobs.models import WorkItem
 from goclaw_py.schedule.sources.github_http import Repository, RepositoryAddress, opened
@@ -119,7 +119,7 @@ class GitHubSource:
         self._rules = rules
         self._clock = clock
 
-    async def take(self, job: JobId) -> WorkItem | None:
+    async def claim(self, job: JobId) -> WorkItem | None:
         """Return the issue that the job has already, or claim the oldest free one."""
         async with opened(self._place, self._clock) as repository:
             issues = await self._offered(repository)
@@ -255,7 +255,7 @@ def _claim(job: JobId, token: str) -> str:
 def _outcome(text: str, *, ok: bool) -> str:
     # A model's text must not look like one of our claims.
     said = well_formed(text).replace("\0", "\ufffd").replace("<!--", "&lt;!--").strip()
-    return cut_text(f"{'Done.' if ok else 'Failed.'}\n\n{said}".strip(), _MOST_SAID)
+    return truncate(f"{'Done.' if ok else 'Failed.'}\n\n{said}".strip(), _MOST_SAID)
 
 
 def _parts(item: WorkItem) -> tuple[int, int]:

@@ -44,7 +44,7 @@ class RepositoryAddress:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _Response:
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -56,7 +56,7 @@ class _Answer:
         except ValueError as error:
             raise WorkSourceError("GitHub answered with something that is not JSON") from error
 
-    def said(self) -> str:
+    def error_text(self) -> str:
         """Return GitHub's error message, if there is one."""
         try:
             said = self.json()["message"]
@@ -134,7 +134,7 @@ class Repository:
         path: str,
         parameters: Mapping[str, str] | None,
         content: Mapping[str, object] | None,
-    ) -> _Answer:
+    ) -> _Response:
         url = f"{self._place.base_url}/repos/{self._place.repo}{path}"
         # Do not send the token elsewhere: a redirect is an ordinary response.
         async with self._session.request(
@@ -152,9 +152,9 @@ class Repository:
                 if len(body) > _MOST_BYTES:
                     raise WorkSourceError("GitHub answered with too much")
             headers = {name.lower(): value for name, value in response.headers.items()}
-            return _Answer(response.status, headers, bytes(body))
+            return _Response(response.status, headers, bytes(body))
 
-    def _wait_s(self, answer: _Answer, pause_s: float) -> float:
+    def _wait_s(self, answer: _Response, pause_s: float) -> float:
         """Return the delay before a retry in seconds; 0: do not retry."""
         if answer.status >= 500:
             return _seconds(answer.headers.get("retry-after")) or pause_s
@@ -169,7 +169,7 @@ class Repository:
             return pause_s
         return 0.0
 
-    def _read(self, answer: _Answer) -> Any:
+    def _read(self, answer: _Response) -> Any:
         status, repo = answer.status, self._place.repo
         if status < 300:
             return answer.json()
@@ -177,15 +177,15 @@ class Repository:
             case 404 | 410:
                 return None
             case 401:
-                raise WorkSourceError(f"GitHub refuses the token{answer.said()}")
+                raise WorkSourceError(f"GitHub refuses the token{answer.error_text()}")
             case 403:
-                raise WorkSourceError(f"the token may not do this in {repo}{answer.said()}")
+                raise WorkSourceError(f"the token may not do this in {repo}{answer.error_text()}")
             case 422:
-                raise WorkSourceError(f"GitHub does not accept this{answer.said()}")
+                raise WorkSourceError(f"GitHub does not accept this{answer.error_text()}")
             case _ if status < 400:
                 raise WorkSourceError(f"{repo} has another name now; write it into the settings")
             case _:
-                raise WorkSourceError(f"GitHub refuses with status {status}{answer.said()}")
+                raise WorkSourceError(f"GitHub refuses with status {status}{answer.error_text()}")
 
 
 def _seconds(text: str | None) -> float | None:
@@ -196,9 +196,9 @@ def _seconds(text: str | None) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def _later(answer: _Answer, wait_s: float) -> str:
+def _later(answer: _Response, wait_s: float) -> str:
     if answer.status < 500:
-        return f"GitHub takes no more requests for {math.ceil(wait_s)} s{answer.said()}"
+        return f"GitHub takes no more requests for {math.ceil(wait_s)} s{answer.error_text()}"
     return f"GitHub does not work now (status {answer.status})"
 
 

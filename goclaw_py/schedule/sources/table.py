@@ -33,11 +33,11 @@ class TableSource:
         self._queue = queue
         self._forgotten_after = forgotten_after
 
-    async def take(self, job: JobId) -> WorkItem | None:
+    async def claim(self, job: JobId) -> WorkItem | None:
         """Return the item that the job has from an interrupted run, or take the oldest free one."""
         now = self._clock.now()
         with _translated():
-            found = await self._store.take_work(
+            found = await self._store.claim_work(
                 self._queue, job, now=now, forgotten=now - self._forgotten_after
             )
         if found is None:

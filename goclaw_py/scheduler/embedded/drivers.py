@@ -108,7 +108,7 @@ class Drivers(Generic[M, R]):
         task.add_done_callback(self._on_killed)
         return task
 
-    async def _take_over(self) -> asyncio.Task[None]:
+    async def _become_pump(self) -> asyncio.Task[None]:
         """Make the current task a pump."""
         if self._making_task:
             # An eager task factory: the code that started the run has not finished its step.
@@ -122,7 +122,7 @@ class Drivers(Generic[M, R]):
         """Handle a task of ours that was cancelled by others before its first step."""
         if self._pump is task:
             self._pump = None
-        self._hold()
+        self._back_off()
         self._go_on()
 
     def _go_on(self) -> None:
@@ -132,9 +132,9 @@ class Drivers(Generic[M, R]):
     def _beware(self) -> None:
         """Check the meaning of a cancellation that is not ours."""
         if all(task.cancelling() for task in asyncio.all_tasks(self._loop)):
-            self._hold()
+            self._back_off()
 
-    def _hold(self) -> None:
+    def _back_off(self) -> None:
         """Start nothing for a while.
 
         ``asyncio.run`` cancels all tasks when it ends. New runs would be torn down half-way.
@@ -150,7 +150,7 @@ class Drivers(Generic[M, R]):
 
     async def _begin_all(self) -> None:
         """Start what is ready, until a run keeps the task."""
-        task = await self._take_over()
+        task = await self._become_pump()
         ready = self._ready
         try:
             turn_ends = monotonic() + _TURN_S
@@ -179,7 +179,7 @@ class Drivers(Generic[M, R]):
 
     async def _begin_one(self) -> None:
         """Start the next ready run."""
-        task = await self._take_over()
+        task = await self._become_pump()
         if self._ready:
             rest = self._begin(self._ready.popleft(), task)
             self._beginning = None

@@ -34,7 +34,7 @@ class RunFailure:
         # Else it would grow with everyone who awaits.
         return self.error.with_traceback(self.traceback)
 
-    def tell(self) -> None:
+    def log(self) -> None:
         """Log it, unless it was awaited."""
         if not self.seen:
             self.seen = True
@@ -42,7 +42,7 @@ class RunFailure:
             log.error("run_failed_unawaited", extra=facts, exc_info=self.error)
 
     def __del__(self) -> None:
-        self.tell()
+        self.log()
 
 
 class Failures:
@@ -57,7 +57,7 @@ class Failures:
         """Log it in a while, unless it is awaited by then."""
         self._unseen.append((self._loop.time() + _PATIENCE_S, failure))
         if self._timer is None:
-            self._timer = self._loop.call_later(_PATIENCE_S, self._tell)
+            self._timer = self._loop.call_later(_PATIENCE_S, self._log_due)
 
     def forget(self) -> None:
         """Stop the timer. Each failure is logged when its run is garbage-collected."""
@@ -66,10 +66,10 @@ class Failures:
             self._timer.cancel()
             self._timer = None
 
-    def _tell(self) -> None:
+    def _log_due(self) -> None:
         self._timer = None
         now = self._loop.time()
         while self._unseen and (self._unseen[0][0] <= now or self._unseen[0][1].seen):
-            self._unseen.popleft()[1].tell()
+            self._unseen.popleft()[1].log()
         if self._unseen:
-            self._timer = self._loop.call_at(self._unseen[0][0], self._tell)
+            self._timer = self._loop.call_at(self._unseen[0][0], self._log_due)

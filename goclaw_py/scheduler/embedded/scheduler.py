@@ -16,7 +16,7 @@ from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, RunId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.scheduler import scheduler
 from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, NestingLimits
-from goclaw_py.scheduler.dispatcher import tell_slow_wait
+from goclaw_py.scheduler.dispatcher import log_slow_wait
 from goclaw_py.scheduler.effects import (
     Cancel,
     Effect,
@@ -162,7 +162,7 @@ class Scheduler(Generic[M, R]):
             self._carry_out(effects)
         return run
 
-    def take_in(self, run: Run[M, R]) -> list[M]:
+    def steer_in(self, run: Run[M, R]) -> list[M]:
         """Give a run the messages that wait for it (mode ``steer``, SPEC QUEUE-4).
 
         They then belong to it, also in ``messages``. Call it from within the run.
@@ -172,7 +172,7 @@ class Scheduler(Generic[M, R]):
         known = len(run.more.messages)
         offered, run.more.offered = run.more.offered, []
         for other in offered:
-            self._carry_out(self._core.take_in(other.id, run.id, self._now()))
+            self._carry_out(self._core.steer_in(other.id, run.id, self._now()))
         return run.more.messages[known:]
 
     def stop(self, session: str) -> StopReport:
@@ -299,7 +299,7 @@ class Scheduler(Generic[M, R]):
                 run.more = run.more or More()
                 run.more.offered.append(cast("Run[M, R]", request))
             case LaneWaitExceeded():
-                tell_slow_wait(effect)
+                log_slow_wait(effect)
 
     def _end(self, run: Run[M, R], ended: Ended) -> None:
         outcome = run.ended = ended.outcome

@@ -44,21 +44,21 @@ class InnerWait:
             raise self._error()
         self._family = run.family = run.family or Family()
         self._family.awaits = awaited
-        self._timer = waiter.get_loop().call_later(self._pause_s, self._look)
+        self._timer = waiter.get_loop().call_later(self._pause_s, self._check)
 
     def end(self) -> None:
         """End the wait."""
         self._family.awaits = None
         self._timer.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._waiter.done():
             return
         if self._would_wait(self._run.id, self._awaited.id):
             self._waiter.set_exception(self._error())
             return
         self._pause_s = min(2 * self._pause_s, _MAX_PAUSE_S)
-        self._timer = self._waiter.get_loop().call_later(self._pause_s, self._look)
+        self._timer = self._waiter.get_loop().call_later(self._pause_s, self._check)
 
     def _error(self) -> WouldDeadlock:
         run, awaited = self._run.id, self._awaited.id

@@ -195,7 +195,7 @@ class Replacement:
                     f"restart with {sequences[name]:d}"
                 )
             await self._connection.fetch(_SQL["end_leases"], now)
-            return await migrate.bring_to(
+            return await migrate.migrate_to(
                 self._connection, self._migrations[-1].version, self._migrations
             )
 
@@ -226,7 +226,7 @@ async def replacing(
         )
         with _explained():
             await _empty(connection, migrations, now=now, may_replace=may_replace)
-            await migrate.bring_to(connection, version, migrations)
+            await migrate.migrate_to(connection, version, migrations)
             tables = await _tables(connection, migrate.tables(migrations))
             by_name = {table.name: table for table in tables}
             yield Replacement(connection, by_name, migrations)

@@ -163,7 +163,7 @@ class Group(Generic[Item, Result]):
                 await self._settle_each(calls)
         else:
             for (_, answer), result in zip(calls, results, strict=True):
-                _tell(answer, result)
+                _resolve(answer, result)
 
     async def _settle_each(self, calls: Sequence[_Call[Item, Result]]) -> None:
         for place, (item, answer) in enumerate(calls):
@@ -178,7 +178,7 @@ class Group(Generic[Item, Result]):
             except Exception as error:
                 _refuse([(item, answer)], error)
             else:
-                _tell(answer, result)
+                _resolve(answer, result)
 
 
 def _one_for_all(_item: object) -> Collection[Hashable]:
@@ -189,7 +189,7 @@ def _none(_item: object) -> None:
     return None
 
 
-def _tell(answer: asyncio.Future[Result], result: Result | StoreError) -> None:
+def _resolve(answer: asyncio.Future[Result], result: Result | StoreError) -> None:
     # Already done means that the caller was cancelled.
     if answer.done():
         return

@@ -57,7 +57,7 @@ class Listener:
     async def start(self) -> None:
         """Connect and start to listen. Raises ``StoreUnavailable``."""
         connection, lost = await self._listen()
-        self._task = asyncio.create_task(self._keep(connection, lost), name="store-listener")
+        self._task = asyncio.create_task(self._supervise(connection, lost), name="store-listener")
 
     async def close(self) -> None:
         """Close the connection."""
@@ -65,7 +65,7 @@ class Listener:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    def _tell(self, notice: Notice) -> None:
+    def _notify(self, notice: Notice) -> None:
         loop = asyncio.get_running_loop()
         for hear in self._hearers:
             # Apart from this task: an error in one of them must not end the listening.
@@ -78,13 +78,13 @@ class Listener:
         try:
             await ensure_writable(connection)
             for notice in Notice:
-                await connection.listen(notice, partial(self._tell, notice))
+                await connection.listen(notice, partial(self._notify, notice))
         except BaseException:
             await connection.close()
             raise
         return connection, lost
 
-    async def _keep(self, connection: Connection, lost: asyncio.Event) -> None:
+    async def _supervise(self, connection: Connection, lost: asyncio.Event) -> None:
         while True:
             try:
                 away_since = await self._until_lost(connection, lost)
@@ -94,7 +94,7 @@ class Listener:
             connection, lost = await self._reconnect(away_since)
             logger.info("database_notices_restored")
             for notice in Notice:
-                self._tell(notice)
+                self._notify(notice)
 
     async def _until_lost(self, connection: Connection, lost: asyncio.Event) -> float | None:
         """Return when the connection has ended, does not respond, or leads to a standby.

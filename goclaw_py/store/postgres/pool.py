@@ -330,7 +330,7 @@ async def _open(raw: Any) -> None:
         await raw.prepare(_ARRAYS)
 
 
-async def _keep_session(_connection: object) -> None:
+async def _reset_nothing(_connection: object) -> None:
     """Reset nothing: no code here changes a session, and a reset costs a round trip."""
 
 
@@ -355,7 +355,7 @@ class Pool:
                 # the first to use it, and so its conversation and pictures, for minutes.
                 max_cached_statement_lifetime=0,
                 init=_open,
-                reset=_keep_session,
+                reset=_reset_nothing,
             )
             return cls(await pool)
 

@@ -258,7 +258,7 @@ def pairing_request(row: Row) -> PairingRequest:
     return from_row(PairingRequest, row, sender=_sender(row), chat=chat_id)
 
 
-def kept_json(wrote: Sequence[NewInbox]) -> str:
+def retained_json(wrote: Sequence[NewInbox]) -> str:
     """Return the messages of a person who requests access, for the column ``messages``."""
     lines = [
         {
@@ -272,7 +272,7 @@ def kept_json(wrote: Sequence[NewInbox]) -> str:
     return orjson.dumps(lines).decode()
 
 
-def kept(text: str) -> list[NewInbox]:
+def retained(text: str) -> list[NewInbox]:
     """The inverse of ``kept_json``."""
     return [
         NewInbox(
@@ -300,7 +300,7 @@ def topic(row: Row) -> Topic:
     )
 
 
-def heard(row: Row) -> LastActivity:
+def last_activity(row: Row) -> LastActivity:
     """Convert a row of ``sessions`` with its last activity."""
     place, sender_id, at = from_row(Target, row), row["last_sender"], row["last_heard_at"]
     return from_row(LastActivity, row, target=place, sender_id=sender_id, at=at)

@@ -13,14 +13,14 @@ from (
     (
         select * from runs
         where outcome is not null and (started_at, id) < ($2, $3)
-          -- use: narrowed
+          and started_at >= coalesce($4, '-infinity'::timestamptz)
         order by started_at desc, id desc
         limit $1
     )
     union all
     select * from active
     where (started_at, id) < ($2, $3)
-      -- use: narrowed
+      and started_at >= coalesce($4, '-infinity'::timestamptz)
 ) as r
 order by started_at desc, id desc
 limit $1;

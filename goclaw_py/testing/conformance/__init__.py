@@ -8,18 +8,27 @@ With pytest::
         async with my_rig() as rig:
             await check(rig)
 
-Checks raise ``NotKept``, an ``AssertionError``; an error that the contract does not allow the
-channel to raise is passed on unchanged. They wait on the loop's clock, so they
-pass in real time and on ``goclaw_py.testing.loop.VirtualLoop``. ``docs/guide/channels.md`` has a
-channel with its rig.
+Checks raise ``ContractViolation``, an ``AssertionError``; an error that the contract does not allow
+the channel to raise is passed on unchanged. They wait on the loop's clock, so they pass in real
+time and on ``goclaw_py.testing.loop.VirtualLoop``. ``docs/guide/channels.md`` has a channel with
+its rig.
 """
 
 from goclaw_py.testing.conformance import drafts, files, manners, receiving, sending, texts
 from goclaw_py.testing.conformance.check import CHECKS, Check, checks_for
 from goclaw_py.testing.conformance.rig import Offer, Rig, SeenMessage, Trouble
-from goclaw_py.testing.conformance.scene import NotKept
+from goclaw_py.testing.conformance.scene import ContractViolation
 
-__all__ = ["CHECKS", "Check", "NotKept", "Offer", "Rig", "SeenMessage", "Trouble", "checks_for"]
+__all__ = [
+    "CHECKS",
+    "Check",
+    "ContractViolation",
+    "Offer",
+    "Rig",
+    "SeenMessage",
+    "Trouble",
+    "checks_for",
+]
 
 _REGISTERED = (receiving, sending, texts, drafts, files, manners)
 """Modules whose import registers their checks in ``CHECKS``."""

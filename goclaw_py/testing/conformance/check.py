@@ -19,7 +19,7 @@ class Check:
         name: The statement.
         clause: Its clause in the specification, for example ``IO-1``.
         applies: Returns whether the check applies to a rig, or to every rig of a class.
-        play: Runs the check. Raises ``NotKept``.
+        play: Runs the check. Raises ``ContractViolation``.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Check:
     async def __call__(self, rig: Rig) -> None:
         """Run the check; use a new rig each time.
 
-        Raise ``NotKept``, or an error that the channel was not allowed to raise.
+        Raise ``ContractViolation``, or an error that the channel was not allowed to raise.
         """
         scene = Scene(rig)
         with scene.watching():

@@ -18,24 +18,24 @@ RUN = RunId("0190d2a4-7a2b-7c3d-8e4f-123456789abc")
 OTHER_RUN = RunId("0190d2a4-7a2b-7c3d-8e4f-abcdef123456")
 
 
-def _said(scene: Scene, text: str, draft: str | None = None) -> OutboundMessage:
+def _message(scene: Scene, text: str, draft: str | None = None) -> OutboundMessage:
     return OutboundMessage(scene.rig.ann, text, run_id=RUN, draft=draft)
 
 
 async def _begun(scene: Scene, text: str) -> str:
     """Post a draft, check that it is shown, and return its id."""
-    draft = await scene.call(scene.rig.channel.post_draft(_said(scene, text)))
+    draft = await scene.call(scene.rig.channel.post_draft(_message(scene, text)))
     require(text in (await shown(scene, scene.rig.ann, draft)).text, "a draft shows its beginning")
     return draft
 
 
 async def _grown(scene: Scene, draft: str, text: str) -> None:
-    await scene.call(scene.rig.channel.edit_draft(_said(scene, text, draft)))
+    await scene.call(scene.rig.channel.edit_draft(_message(scene, text, draft)))
     require(text in (await shown(scene, scene.rig.ann, draft)).text, "a draft shows all so far")
 
 
 async def _finished(scene: Scene, draft: str, text: str) -> None:
-    number = await scene.call(scene.rig.channel.send(_said(scene, text, draft)))
+    number = await scene.call(scene.rig.channel.send(_message(scene, text, draft)))
     require(number == draft, f"a finished draft keeps its id {draft}, not {number}")
     require(texts(scene) == [text], f"people see the reply once, not {texts(scene)}")
 
@@ -87,9 +87,9 @@ async def a_draft_that_is_gone_is_sent_as_a_new_message(scene: Scene) -> None:
     rig = scene.rig
     draft = await _begun(scene, "one")
     rig.delete(rig.ann, draft)
-    error = await scene.fails(rig.channel.edit_draft(_said(scene, "one two", draft)))
+    error = await scene.fails(rig.channel.edit_draft(_message(scene, "one two", draft)))
     require(isinstance(error, Undeliverable), f"nobody edits it again: {error!r}")
-    number = await scene.call(rig.channel.send(_said(scene, "one two three", draft)))
+    number = await scene.call(rig.channel.send(_message(scene, "one two three", draft)))
     require(number != draft, "the new message has an id of its own")
     await shown(scene, rig.ann, number)
     require(texts(scene) == ["one two three"], f"people see the reply once, not {texts(scene)}")
@@ -99,7 +99,7 @@ async def a_draft_that_is_gone_is_sent_as_a_new_message(scene: Scene) -> None:
 async def an_id_that_is_no_draft_loses_no_reply(scene: Scene) -> None:
     """Check that a reply with an invalid draft id, as of an older release, is sent as new."""
     rig = scene.rig
-    number = await scene.call(rig.channel.send(_said(scene, "the reply", "no id of ours")))
+    number = await scene.call(rig.channel.send(_message(scene, "the reply", "no id of ours")))
     require((await shown(scene, rig.ann, number)).text == "the reply", "it is a new message")
 
 
@@ -113,7 +113,7 @@ async def an_edit_whose_answer_is_lost_is_not_sent(scene: Scene) -> None:
     draft = await _begun(scene, "one")
     for call, text in ((rig.channel.edit_draft, "one two"), (rig.channel.send, "one two three")):
         await rig.cause(Trouble.ANSWER_LOST)
-        error = await scene.fails(call(_said(scene, text, draft)))
+        error = await scene.fails(call(_message(scene, text, draft)))
         require(isinstance(error, NotSent), f"it may be repeated freely (NotSent), not {error!r}")
         await rig.calm()
     await _finished(scene, draft, "one two three")
@@ -128,7 +128,7 @@ async def a_first_post_whose_answer_is_lost_is_maybe_sent(scene: Scene) -> None:
     rig = scene.rig
     before = (await arrives(scene, "before")).id
     await rig.cause(Trouble.ANSWER_LOST)
-    error = await scene.fails(rig.channel.post_draft(_said(scene, "one")))
+    error = await scene.fails(rig.channel.post_draft(_message(scene, "one")))
     require(isinstance(error, MaybeSent), f"it is MaybeSent, not {error!r}")
     await rig.calm()
     for lost in (LostDraft(RUN, before), LostDraft(OTHER_RUN, before)):
@@ -136,7 +136,7 @@ async def a_first_post_whose_answer_is_lost_is_maybe_sent(scene: Scene) -> None:
         found = await scene.call(look)
         require(found is None or lost.run_id == RUN, "no other run's draft is taken for it")
         if found is not None:
-            await scene.call(rig.channel.send(_said(scene, "one two three", found)))
+            await scene.call(rig.channel.send(_message(scene, "one two three", found)))
             seen = sorted(texts(scene))
             require(seen == ["before", "one two three"], f"people see the reply once, not {seen}")
     await arrives(scene, "next")
@@ -149,10 +149,10 @@ async def a_long_draft_stays_one_message(scene: Scene) -> None:
     The draft shows as much as fits; a blank beginning is shown in some form.
     """
     rig = scene.rig
-    draft = await scene.call(rig.channel.post_draft(_said(scene, "")))
+    draft = await scene.call(rig.channel.post_draft(_message(scene, "")))
     await shown(scene, rig.ann, draft)
     for text in ("word " * 3_000, "*[`<" * 2_000, "\ud83d\x00"):
-        await scene.call(rig.channel.edit_draft(_said(scene, text, draft)))
+        await scene.call(rig.channel.edit_draft(_message(scene, text, draft)))
     await _finished(scene, draft, "short")
 
 
@@ -165,11 +165,11 @@ async def a_draft_that_nobody_finishes_is_closed_by_the_end_of_its_run(scene: Sc
     rig = scene.rig
     for outcome in Outcome:
         before = len(texts(scene))
-        scene.tell(rig.channel.signal, RunStarted(RUN, rig.ann))
+        scene.call_sync(rig.channel.signal, RunStarted(RUN, rig.ann))
         draft = await _begun(scene, f"one {outcome}")
         ended = RunEnded(RUN, rig.ann, outcome, draft=draft, shown=f"one {outcome}")
         for _ in range(2):
-            scene.tell(rig.channel.signal, ended)
-        scene.tell(rig.channel.signal, replace(ended, draft="no id of ours"))
+            scene.call_sync(rig.channel.signal, ended)
+        scene.call_sync(rig.channel.signal, replace(ended, draft="no id of ours"))
         await arrives(scene, f"next {outcome}")
         require(len(texts(scene)) <= before + 2, f"no message comes by itself: {texts(scene)}")

@@ -62,24 +62,24 @@ def _signals(place: Target, run: RunId) -> list[RunSignal]:
     ]
 
 
-def _tell_all(scene: Scene) -> None:
+def _send_all_signals(scene: Scene) -> None:
     """Send signals in every order, to known and unknown chats, each run with its own id."""
     channel = scene.rig.channel
     for number, place in enumerate(_places(scene.rig)):
         for order in permutations(range(4)):
             signals = _signals(place, RunId(f"run-{number}-{order}"))
             for index in order:
-                scene.tell(channel.signal, signals[index])
+                scene.call_sync(channel.signal, signals[index])
         for outcome in Outcome:
             run = RunId(f"run-{number}-{outcome}")
-            scene.tell(channel.signal, RunStarted(run, place, ("1",)))
+            scene.call_sync(channel.signal, RunStarted(run, place, ("1",)))
             for ok in (None, True, False):
-                scene.tell(channel.signal, RunTool(run, place, "a \ud83d tool", ok))
+                scene.call_sync(channel.signal, RunTool(run, place, "a \ud83d tool", ok))
             for line in ("⏳ \ud83d …", ""):
-                scene.tell(channel.signal, RunWaiting(run, place, line))
+                scene.call_sync(channel.signal, RunWaiting(run, place, line))
             ended = RunEnded(run, place, outcome, ("1", "2"), draft="no id", shown="*a* \ud83d")
-            scene.tell(channel.signal, ended)
-            scene.tell(channel.signal, ended)
+            scene.call_sync(channel.signal, ended)
+            scene.call_sync(channel.signal, ended)
 
 
 @check("CHAN-1")
@@ -90,7 +90,7 @@ async def signals_of_any_kind_and_order_return_at_once(scene: Scene) -> None:
     """
     for _ in range(2):
         began = time.perf_counter()
-        _tell_all(scene)
+        _send_all_signals(scene)
         took = time.perf_counter() - began
         require(took < _AT_ONCE_S, f"telling some hundred signals took {took:.1f} s")
         async with scene.receiving():
@@ -102,9 +102,9 @@ async def signals_of_any_kind_and_order_return_at_once(scene: Scene) -> None:
 @check("CHAN-1")
 async def signals_after_the_end_do_no_harm(scene: Scene) -> None:
     """Check that signals after ``close`` do no harm, because runs may outlive their channel."""
-    scene.tell(scene.rig.channel.signal, RunStarted(RunId("r"), scene.rig.ann, ("1",)))
+    scene.call_sync(scene.rig.channel.signal, RunStarted(RunId("r"), scene.rig.ann, ("1",)))
     await scene.call(scene.rig.channel.close())
-    _tell_all(scene)
+    _send_all_signals(scene)
     await asyncio.sleep(HOLD_S)
     scene.nothing_left("a signal after close")
 
@@ -120,7 +120,7 @@ async def close_leaves_nothing_behind_and_may_be_called_twice(scene: Scene) -> N
         rig.say(rig.ann, "one")
         await scene.until_accepted("one")
         await arrives(scene, "two")
-        _tell_all(scene)
+        _send_all_signals(scene)
     for _ in range(2):
         await scene.call(rig.channel.close())
         scene.nothing_left("close")

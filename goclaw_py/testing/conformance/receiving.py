@@ -75,7 +75,7 @@ async def nothing_is_confirmed_before_the_intake_returned(scene: Scene) -> None:
     Otherwise a crash between the two would lose the message.
     """
     rig = scene.rig
-    scene.inbox.hold()
+    scene.inbox.block()
     async with scene.receiving():
         rig.say(rig.ann, "one")
         await scene.until_offered("one")
@@ -170,7 +170,7 @@ async def receive_ends_when_it_is_cancelled_and_can_begin_again(scene: Scene) ->
 async def what_was_not_committed_when_receive_was_cancelled_comes_again(scene: Scene) -> None:
     """Check that a message is received again if ``receive`` was cancelled during its commit."""
     rig, inbox = scene.rig, scene.inbox
-    inbox.hold()
+    inbox.block()
     async with scene.receiving():
         rig.say(rig.ann, "one")
         await scene.until_offered("one")

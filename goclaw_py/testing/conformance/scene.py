@@ -24,14 +24,14 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 
-class NotKept(AssertionError):
+class ContractViolation(AssertionError):
     """A channel violates its contract; the text says what was expected."""
 
 
 def require(kept: object, what: str) -> None:
-    """Raise ``NotKept`` if ``kept`` is false. ``what`` says what was expected."""
+    """Raise ``ContractViolation`` if ``kept`` is false. ``what`` says what was expected."""
     if not kept:
-        raise NotKept(what)
+        raise ContractViolation(what)
 
 
 class IntakeBroke(RuntimeError):
@@ -52,7 +52,7 @@ class RecordingInbox:
         self._open = asyncio.Event()
         self._open.set()
 
-    def hold(self) -> None:
+    def block(self) -> None:
         """Block commits until ``release``."""
         self._open.clear()
 
@@ -152,7 +152,7 @@ class Scene:
         return self._begin(work, self._calls)
 
     async def call(self, work: Awaitable[_T]) -> _T:
-        """Call the channel and track its tasks. Raise ``NotKept`` after ``patience_s``."""
+        """Call the channel, track its tasks. Raise ``ContractViolation`` after ``patience_s``."""
         task = self.begin(work)
         try:
             await self.ended(task, "a call of the channel comes back in time")
@@ -160,18 +160,18 @@ class Scene:
         finally:
             task.cancel()
 
-    def tell(self, call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    def call_sync(self, call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call a synchronous function of the channel and track its tasks."""
         return _noting(self._calls).run(call, *args, **kwargs)
 
     async def fails(self, work: Awaitable[object]) -> ChannelError:
-        """Return the ``ChannelError`` that a call raises. Raise ``NotKept`` if there is none."""
+        """Return the ``ChannelError`` of a call. Raise ``ContractViolation`` if there is none."""
         task = self.begin(work)
         await self.ended(task, "a call of the channel comes back in time")
         error = task.exception()
         require(error is not None, "the call raises a ChannelError, but it returned")
         if not isinstance(error, ChannelError):
-            raise NotKept(f"only ChannelErrors leave a channel, not {error!r}") from error
+            raise ContractViolation(f"only ChannelErrors leave a channel, not {error!r}") from error
         require(str(error), "an error says in words what happened")
         return error
 
@@ -185,7 +185,7 @@ class Scene:
         await asyncio.wait({task}, timeout=self.rig.patience_s)
         if not task.done():
             task.cancel()
-            raise NotKept(what)
+            raise ContractViolation(what)
 
     @asynccontextmanager
     async def receiving(self) -> AsyncIterator[asyncio.Task[None]]:
@@ -223,7 +223,9 @@ class Scene:
             receiving = self._receiving
             if receiving is not None and receiving.done() and not receiving.cancelled():
                 error = receiving.exception()
-                raise NotKept(f"{what}, but receive ended by itself: {error!r}") from error
+                raise ContractViolation(
+                    f"{what}, but receive ended by itself: {error!r}"
+                ) from error
             require(loop.time() < end, f"{what}, within {self.rig.patience_s:g} s")
             await asyncio.sleep(_LOOK_EVERY_S)
 

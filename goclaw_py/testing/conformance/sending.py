@@ -19,7 +19,7 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.messages import Button, OutboundMessage, Target
 from goclaw_py.testing.conformance.check import check
 from goclaw_py.testing.conformance.rig import SeenMessage, Trouble
-from goclaw_py.testing.conformance.scene import HOLD_S, NotKept, Scene, require
+from goclaw_py.testing.conformance.scene import HOLD_S, ContractViolation, Scene, require
 
 
 async def arrives(scene: Scene, text: str, chat: Target | None = None) -> SeenMessage:
@@ -160,7 +160,7 @@ async def _meets(scene: Scene, trouble: Trouble) -> ChannelError:
     await rig.cause(trouble)
     error = await scene.fails(rig.channel.send(OutboundMessage(rig.ann, "lost")))
     if not isinstance(error, meaning.error):
-        raise NotKept(f"{trouble} is {meaning.error.__name__}, not {error!r}") from error
+        raise ContractViolation(f"{trouble} is {meaning.error.__name__}, not {error!r}") from error
     require(
         texts(scene).count("lost") == meaning.arrived,
         f"after {meaning.error.__name__} people see {meaning.arrived} of it, not {texts(scene)}",

@@ -82,7 +82,7 @@ def health_routes(health: Health) -> APIRouter:
     @api.get("/readyz", response_model=Ready, responses=_READY)
     async def readyz() -> Response:
         """Check whether the gateway accepts work: 200, or 503 with the failed parts."""
-        return _told(health.readiness())
+        return _response(health.readiness())
 
     @api.head("/readyz", include_in_schema=False)
     async def is_ready() -> Response:
@@ -102,7 +102,7 @@ def health_routes(health: Health) -> APIRouter:
     return api
 
 
-def _told(found: Readiness) -> Response:
+def _response(found: Readiness) -> Response:
     if found.ready:
         body, code = dump(Ready, Ready(ready=True, checks=found.checks)), 200
     else:

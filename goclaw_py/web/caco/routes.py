@@ -49,7 +49,7 @@ from goclaw_py.schedule.jobs.view_texts import kind_and_text
 from goclaw_py.web.api.error_json import DISPATCH_FAILED
 from goclaw_py.web.api.serve import serve
 from goclaw_py.web.api.wire import MAX_LIMIT
-from goclaw_py.web.caco.texts import PROMPT_REQUIRED, not_found, said_of, words
+from goclaw_py.web.caco.texts import PROMPT_REQUIRED, error_text, not_found, words
 from goclaw_py.web.caco.wire import (
     CacoError,
     CacoMessageBody,
@@ -112,7 +112,7 @@ class _Route(APIRoute):
             except _CONFLICTS as error:
                 return _fault(409, CacoError(error=str(error)))
             except JobError as error:
-                text, detail = said_of(error)
+                text, detail = error_text(error)
                 return _fault(400, CacoError(error=text, detail=detail))
 
         return handle

@@ -28,7 +28,7 @@ def not_found(slug: str) -> str:
     return f"Schedule not found: {shown}"
 
 
-def said_of(error: JobError) -> tuple[str, str | None]:
+def error_text(error: JobError) -> tuple[str, str | None]:
     """Return the text for a job error, and details if there are any."""
     match error:
         case BadJob(key="prompt", allowed="is required" | "must not be empty"):
@@ -67,9 +67,9 @@ def words(errors: Iterable[Mapping[str, Any]]) -> str:
                 return "schedule.intervalMinutes: must be a number"
             case ["schedule", _, *rest]:
                 # The kind of the schedule stands in the place, though not in the body.
-                return f"{'.'.join(['schedule', *rest[:1]])}: {_said(detail)}"
+                return f"{'.'.join(['schedule', *rest[:1]])}: {_detail_text(detail)}"
             case _:
-                return f"{'.'.join(where) or 'body'}: {_said(detail)}"
+                return f"{'.'.join(where) or 'body'}: {_detail_text(detail)}"
     return "the body cannot be read"
 
 
@@ -77,7 +77,7 @@ def _is_of_another_type(detail: Mapping[str, Any], key: str) -> bool:
     return detail["type"] == "extra_forbidden" and key in ("intervalMinutes", "everyMs", "at")
 
 
-def _said(detail: Mapping[str, Any]) -> str:
+def _detail_text(detail: Mapping[str, Any]) -> str:
     return _SAID.get(detail["type"], str(detail["msg"]))
 
 

@@ -156,7 +156,7 @@ class ListFilters:
         return {name: one for name, one in self.values.items() if one != defaults[name]}
 
     @property
-    def kept(self) -> dict[str, str]:
+    def same_rows(self) -> dict[str, str]:
         """All that an address needs for the same rows, without the place of a page of them."""
         tab = {} if self.show == self.states[0] else {self.tab: self.show}
         return self.chosen | tab
@@ -165,7 +165,7 @@ class ListFilters:
     def back(self) -> str:
         """What a form sends as ``rows``: the way back to the same rows (``back_to_rows``)."""
         place = {name: self.query[name] for name in PLACES if name in self.query}
-        return urlencode(self.kept | place)
+        return urlencode(self.same_rows | place)
 
     def since(self, now: datetime) -> datetime | None:
         """Return the start of the selected time."""
@@ -176,7 +176,7 @@ class ListFilters:
     def link(self, changes: Mapping[str, object] | None = None, /, **more: object) -> str:
         """Return the address with changed filters, at its first page unless that is among them."""
         changed = {name: str(one) for name, one in {**(changes or {}), **more}.items()}
-        query = {name: one for name, one in (self.kept | changed).items() if one}
+        query = {name: one for name, one in (self.same_rows | changed).items() if one}
         if query.get(self.tab) == self.states[0]:
             del query[self.tab]
         return self.path + (f"?{urlencode(query)}" if query else "") + self.anchor

@@ -65,7 +65,7 @@ def routes(service: PageServices) -> list[Route]:
         return {
             "status": status,
             "filters": filters,
-            "is_long": len(status.runs) > MANY or bool(filters.kept),
+            "is_long": len(status.runs) > MANY or bool(filters.same_rows),
             "named": [run.session for run in status.runs],
             "bars": [_bar(use) for use in lane_uses(status.lanes, status.runs)],
             "working": working[:SHOWN_RUNS],
@@ -116,7 +116,7 @@ def _since(now: datetime, run: RunView) -> datetime:
 def _bar(use: LaneUse) -> LaneBar:
     lane = use.lane
     slots = min(lane.concurrency, SHOWN_SLOTS)
-    taken = -(-min(lane.taken, lane.concurrency) * slots // lane.concurrency)
+    taken = -(-min(lane.used, lane.concurrency) * slots // lane.concurrency)
     more = max(0, len(use.inside) - SHOWN_INSIDE)
     return LaneBar(use, slots, taken, use.inside[:SHOWN_INSIDE], more)
 

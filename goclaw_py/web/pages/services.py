@@ -192,7 +192,7 @@ class Hub:
         shared = self._parts.get(part.key)
         if shared is None:
             shared = self._parts[part.key] = _Shared()
-            shared.keeper = asyncio.create_task(self._keep(part, shared), name="live part")
+            shared.keeper = asyncio.create_task(self._keep_making(part, shared), name="live part")
         shared.watchers += 1
         return shared
 
@@ -203,7 +203,7 @@ class Hub:
             if shared.keeper is not None:
                 shared.keeper.cancel()
 
-    async def _keep(self, part: LivePart, shared: _Shared) -> None:
+    async def _keep_making(self, part: LivePart, shared: _Shared) -> None:
         while True:
             try:
                 _change(shared, b"part", await part.make())
@@ -281,7 +281,7 @@ class PageServices:
             key = _part_key(page, query)
 
             async def make() -> str:
-                return self.render(page.live_template, await self._look(page, query))
+                return self.render(page.live_template, await self._load(page, query))
 
             seen = request.headers.get("last-event-id", "")
             return ClosedStream(self.hub.stream(LivePart(key, make, page.every_s), seen))
@@ -293,7 +293,7 @@ class PageServices:
         source = f"/live/{page.name}" + (f"?{urlencode(sorted(query.items()))}" if query else "")
         own = {"title": page.title, "path": page.path, "live": source, "query": query}
         own["part"] = page.live_template
-        return own | await self._look(page, query)
+        return own | await self._load(page, query)
 
     def _soon(self, request: Request, page: Page, query: Query) -> Response:
         """Return a page that says that it takes a moment, and is replaced by the whole one."""
@@ -301,7 +301,7 @@ class PageServices:
         facts = {"title": page.title, "path": page.path, "whole": whole}
         return self.answer(request, "soon.html", facts)
 
-    async def _look(self, page: Page, query: Query) -> dict[str, object]:
+    async def _load(self, page: Page, query: Query) -> dict[str, object]:
         """Return the facts of a live part; for a page that keeps them perhaps not the newest."""
         if not page.keeps:
             return await self._collect(page, query)

@@ -31,7 +31,7 @@ class MemoryBackground(MemoryPart):
                 for surplus in self._of(row.session)[row.keep :]:
                     del self._db.unmentioned[external_id(surplus.message)]
 
-    async def take_unmentioned(
+    async def claim_unmentioned(
         self, session: SessionKey, run: RunId, *, until: datetime, now: datetime
     ) -> list[InboundMessage]:
         since = now - UNMENTIONED_KEPT

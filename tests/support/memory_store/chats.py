@@ -113,7 +113,7 @@ class MemoryChats(MemoryPart):
         if new.state is not known.state:
             self._db.notify(Notice.PEOPLE)
 
-    async def tell_topic_gone(
+    async def notify_topic_gone(
         self, target: Target, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         topic = await self.topic(target)

@@ -316,7 +316,7 @@ class MemoryInbox(MemoryPart):
                 self._db.kept[key] = []
                 new.append(pairing)
             kept = [*self._db.kept[key], *pairing.rows]
-            self._db.kept[key] = list(rules.newest_kept(kept))
+            self._db.kept[key] = list(rules.newest_retained(kept))
         said = [message for pairing in new for message in pairing.say]
         self._db.enqueue(said, session=None, now=now)
         if new:

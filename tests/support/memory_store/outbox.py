@@ -142,7 +142,7 @@ class MemoryOutbox(MemoryPart):
         run = self._db.runs.get(row.message.run_id or RunId(""))
         return None if run is None else run.asked.sender
 
-    async def cut_answers(
+    async def drop_answers(
         self,
         session: SessionKey,
         chat: Target,

@@ -298,7 +298,7 @@ async def cut_after(
     progress, clock = RunRecorder(), LoopClock()
 
     def hear(event: LoopEvent) -> None:
-        progress.hear(event, clock)
+        progress.on_event(event, clock)
 
     run = asyncio.create_task(agent(spec).run(request("Hi", folder), hear))
     await until(lambda: words in progress.text)
@@ -325,7 +325,9 @@ async def test_one_that_has_failed_at_once_is_not_gone_on_with(tmp_path: Path) -
     progress, clock = RunRecorder(), LoopClock()
     spec = CommandSpec(python("print('no key'); exit(1)"))
     with pytest.raises(AgentError):
-        await agent(spec).run(request("Hi", tmp_path), lambda event: progress.hear(event, clock))
+        await agent(spec).run(
+            request("Hi", tmp_path), lambda event: progress.on_event(event, clock)
+        )
     entries = progress.history("Hi", Outcome.FAILED)
     assert [entry.native for entry in entries] == [None, None]
     assert entries[1].text == "no key\n\n[failed]"

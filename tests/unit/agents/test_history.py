@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 
 from goclaw_py.agents.models.history import (
     closed,
-    cut_entries,
+    interrupted_entries,
     mark_of,
     mend,
     to_entries,
@@ -85,7 +85,7 @@ def texts(messages: Sequence[ModelMessage]) -> list[str]:
 def test_a_run_that_was_cut_anywhere_leaves_messages_that_any_model_takes(
     messages: list[ModelMessage],
 ) -> None:
-    read = to_messages(cut_entries(PROMPT, messages, NOTE))
+    read = to_messages(interrupted_entries(PROMPT, messages, NOTE))
     assert_valid(read)
     assert isinstance(read[-1], ModelResponse)
     last = read[-1].parts[-1]
@@ -96,14 +96,14 @@ def test_a_run_that_was_cut_anywhere_leaves_messages_that_any_model_takes(
 
 @given(cut_runs)
 def test_nothing_that_was_said_is_lost_when_a_run_is_cut(messages: list[ModelMessage]) -> None:
-    read = to_messages(cut_entries(PROMPT, messages, NOTE))
+    read = to_messages(interrupted_entries(PROMPT, messages, NOTE))
     before = [text for text in texts(messages) if text.strip()]
     assert [text for text in texts(read) if text.strip()] == [*before, NOTE]
 
 
 @given(cut_runs)
 def test_entries_begin_with_the_prompt_and_end_with_the_note(messages: list[ModelMessage]) -> None:
-    entries = cut_entries(PROMPT, messages, NOTE)
+    entries = interrupted_entries(PROMPT, messages, NOTE)
     assert (entries[0].role, entries[0].text) == (Role.USER, PROMPT)
     assert entries[-1].role is Role.ASSISTANT
     assert entries[-1].text.endswith(NOTE)
@@ -118,7 +118,7 @@ def test_what_is_valid_is_not_changed(messages: list[ModelMessage]) -> None:
 
 
 def test_a_run_that_never_asked_leaves_its_prompt_and_the_note() -> None:
-    entries = cut_entries(PROMPT, [], NOTE)
+    entries = interrupted_entries(PROMPT, [], NOTE)
     assert [(entry.role, entry.text) for entry in entries] == [
         (Role.USER, PROMPT),
         (Role.ASSISTANT, NOTE),
@@ -133,7 +133,7 @@ def test_of_an_answer_that_was_cut_only_the_text_is_kept() -> None:
             state="interrupted",
         ),
     ]
-    read = to_messages(cut_entries(PROMPT, messages, NOTE))
+    read = to_messages(interrupted_entries(PROMPT, messages, NOTE))
     assert texts(read) == [PROMPT, "I wi", NOTE]
     assert len(read) == 2
     assert len(read[1].parts) == 2
@@ -145,7 +145,7 @@ def test_a_call_that_never_came_back_gets_a_result_that_says_so() -> None:
         ModelResponse(parts=[ToolCallPart("look_up", "{}", "1"), ToolCallPart("go", "{}", "2")]),
         ModelRequest(parts=[ToolReturnPart("go", "went", "2")], state="interrupted"),
     ]
-    read = to_messages(cut_entries(PROMPT, messages, NOTE))
+    read = to_messages(interrupted_entries(PROMPT, messages, NOTE))
     by_call = {p.tool_call_id: p for p in read[2].parts if isinstance(p, ToolReturnPart)}
     assert (by_call["2"].content, by_call["2"].outcome) == ("went", "success")
     assert by_call["1"].outcome == "interrupted"

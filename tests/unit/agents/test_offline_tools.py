@@ -143,12 +143,12 @@ async def test_facts_are_remembered_listed_and_forgotten(service: Desk) -> None:
     ("text", "reply"),
     [
         ('[Subagent "sums" finished]\n1 2 3', "Your subagent sums says: 1 2 3"),
-        (wording.subagent_said("sums", Outcome.COMPLETED, "4"), "Your subagent sums says: 4"),
-        (wording.subagent_said("sums", Outcome.FAILED, "No key."),
+        (wording.subagent_result("sums", Outcome.COMPLETED, "4"), "Your subagent sums says: 4"),
+        (wording.subagent_result("sums", Outcome.FAILED, "No key."),
          "Your subagent sums did not finish: No key."),
         (wording.subagent_lost("sums", ()),
          "Your subagent sums did not finish: The program crashed each time it tried."),
-        (wording.subagent_said("say 'x'", Outcome.COMPLETED, "count to 3"),
+        (wording.subagent_result("say 'x'", Outcome.COMPLETED, "count to 3"),
          "Your subagent say 'x' says: count to 3"),
     ],
 )  # fmt: skip
@@ -157,8 +157,8 @@ async def test_the_result_of_a_subagent_is_passed_on(service: Desk, text: str, r
 
 
 async def test_several_results_that_became_one_turn_are_all_passed_on(service: Desk) -> None:
-    one = wording.subagent_said("a", Outcome.COMPLETED, "first\nresult")
-    two = wording.subagent_said("b", Outcome.COMPLETED, "second")
+    one = wording.subagent_result("a", Outcome.COMPLETED, "first\nresult")
+    two = wording.subagent_result("b", Outcome.COMPLETED, "second")
     assert await said(service, one, two) == (
         "Your subagent a says: first\nresult\nYour subagent b says: second"
     )

@@ -80,7 +80,7 @@ def work(spans: Tracer) -> None:
     (True, {"OTEL_SDK_DISABLED": "false", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}),
 ])  # fmt: skip
 def test_runs_are_traced_where_variables_ask_for_it(asked: bool, environ: dict[str, str]) -> None:
-    assert tracing.is_asked_for(environ) is asked
+    assert tracing.is_enabled(environ) is asked
 
 
 async def test_without_them_nothing_is_traced() -> None:

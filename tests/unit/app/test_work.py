@@ -39,7 +39,7 @@ async def test_each_source_is_made_by_its_kind(tmp_path: Path) -> None:
     assert isinstance(found["bugs"], GitHubSource)
     titles = []
     for name in ("chores", "more"):
-        item = await found[name].take(JobId("job"))
+        item = await found[name].claim(JobId("job"))
         titles.append(item and item.title)
     assert titles == ["of chores", "of other"]
 

@@ -191,7 +191,7 @@ class Outer(TokenWindow):
 def test_every_container_is_found_and_counted() -> None:
     outer = Outer()
     for chat in range(3):
-        outer.take(f"chat-{chat}", RateLimit(gap_s=1.0, per_minute=5), 0.0)
+        outer.add(f"chat-{chat}", RateLimit(gap_s=1.0, per_minute=5), 0.0)
         outer.recent[chat] = chat
     held = sizes(outer)
     assert held.items["Outer._gaps"] == 3
@@ -233,7 +233,7 @@ async def test_a_gateway_notes_what_it_holds(
     monkeypatch.setattr(gateway, "_TICK_S", 0.001)
     file, pacer = tmp_path / "notes", TokenWindow()
     assert list(gateway.read(file)) == []
-    pacer.take("chat", RateLimit(gap_s=1.0), 0.0)
+    pacer.add("chat", RateLimit(gap_s=1.0), 0.0)
     noting = asyncio.create_task(gateway.note_all(pacer, file))
     while len(notes := list(gateway.read(file))) < 2:
         await asyncio.sleep(0.01)

@@ -543,7 +543,7 @@ def database_says(monkeypatch: pytest.MonkeyPatch, answer: Checkup | Exception) 
 
 
 def look_around(settings: Settings) -> DoctorFacts:
-    return asyncio.run(gathering.look_around(settings, {}, MACHINE))
+    return asyncio.run(gathering.gather(settings, {}, MACHINE))
 
 
 def test_the_machine_is_this_one() -> None:

@@ -19,7 +19,7 @@ from goclaw_py.cli.context import waited_for
 from goclaw_py.cli.entry import app
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import table_text
-from goclaw_py.cli.terminal import cut_without_a_reader
+from goclaw_py.cli.terminal import fail_without_reader
 from goclaw_py.cli.tree import PLACES, CommandTree
 from tests.unit.cli.conftest import Shell
 
@@ -115,7 +115,7 @@ async def test_a_writer_learns_that_its_reader_is_gone(monkeypatch: pytest.Monke
     with os.fdopen(there, "w") as out:
         monkeypatch.setattr(sys, "stdout", out)
         asyncio.get_running_loop().call_later(0.01, os.close, here)
-        with pytest.raises(BrokenPipeError), cut_without_a_reader():
+        with pytest.raises(BrokenPipeError), fail_without_reader():
             await asyncio.sleep(60)
     task = asyncio.current_task()
     assert task is not None
@@ -125,7 +125,7 @@ async def test_a_writer_learns_that_its_reader_is_gone(monkeypatch: pytest.Monke
 async def test_a_file_always_has_a_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with (tmp_path / "out").open("w") as out:
         monkeypatch.setattr(sys, "stdout", out)
-        with cut_without_a_reader():
+        with fail_without_reader():
             await asyncio.sleep(0)
 
 
@@ -135,7 +135,7 @@ async def test_another_cancellation_goes_on(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(sys, "stdout", out)
 
         async def wait() -> None:
-            with cut_without_a_reader():
+            with fail_without_reader():
                 await asyncio.sleep(60)
 
         task = asyncio.create_task(wait())

@@ -16,7 +16,7 @@ import pytest
 from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli import composition
 from goclaw_py.cli import progress as shown
-from goclaw_py.cli.progress import amount, progress, say, tell
+from goclaw_py.cli.progress import amount, progress, report, say
 from goclaw_py.config import Settings
 from tests.unit.cli.conftest import Shell
 from tests.unit.web.fakes import FakeControl
@@ -80,7 +80,7 @@ def test_what_ends_at_once_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("GOCLAW_PROGRESS", raising=False)
     with progress("counting"):
-        tell(ProgressStep("counting", 1, 2))
+        report(ProgressStep("counting", 1, 2))
     assert made.getvalue() == ""
 
 
@@ -88,7 +88,7 @@ def test_a_terminal_gets_a_bar_that_is_removed(sit_down: SitDown) -> None:
     screen = sit_down()
     with progress("counting [bold]sheep\x1b[5m"):
         screen.sees("counting [bold]sheep[5m")
-        tell(ProgressStep("counting goats", 1, 4, "goats"))
+        report(ProgressStep("counting goats", 1, 4, "goats"))
         screen.sees("counting goats", " 25%", "1 of 4 goats")
     assert screen.getvalue().endswith("\x1b[2K")
     assert "\x1b[?25h" in screen.getvalue()  # the cursor is back
@@ -115,7 +115,7 @@ def test_an_inner_operation_uses_the_display_of_the_outer_one(sit_down: SitDown)
         screen.sees("outer")
         with progress("inner"):
             screen.sees("inner")
-        tell(ProgressStep("still outer"))
+        report(ProgressStep("still outer"))
         screen.sees("still outer")
         assert [one.name for one in threading.enumerate()].count("progress") == 1
 
@@ -150,7 +150,7 @@ def test_without_a_movable_cursor_there_are_lines(
     monkeypatch.setattr(shown, "LINE_EVERY_S", 0.01)
     with progress("saving"):
         screen.sees("goclaw: saving (0s)\n")
-        tell(ProgressStep("saving", 1_000_000, unit="bytes"))
+        report(ProgressStep("saving", 1_000_000, unit="bytes"))
         screen.sees("goclaw: saving: 1.0 MB (0s)\n")
     assert "\x1b" not in screen.getvalue()
 

@@ -16,6 +16,7 @@ from goclaw_py.cli.output import Column, full_width, table_text
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Target
+from goclaw_py.records import RunQuery, StoredRun
 from tests.unit.cli.conftest import Shell
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fakes import FakeControl
@@ -53,13 +54,13 @@ def shown(text: str) -> list[str]:
 
 @pytest.fixture
 def runs(database: FakeControl, monkeypatch: pytest.MonkeyPatch) -> FakeControl:
-    async def listed(**_how: object) -> list[object]:
+    async def listed(_query: RunQuery) -> list[StoredRun]:
         return [
             replace(fakes.ENDED, id=RUN),
             replace(fakes.ACTIVE, session=SessionKey("agent:main:cron:x")),
         ]
 
-    monkeypatch.setattr(database, "runs", listed)
+    monkeypatch.setattr(database.stored_runs, "runs", listed)
     database.named = KnownNames({fakes.LOCAL: "Ann", FAMILY: "Family <b>"})
     return database
 

@@ -331,7 +331,7 @@ async def test_a_clock_that_is_put_back_while_two_renewals_are_under_way_is_heed
         return renewed
 
     monkeypatch.setattr(store, "renew", slow)
-    keeping = asyncio.create_task(cluster.keep())
+    keeping = asyncio.create_task(cluster.renew_regularly())
     await asyncio.sleep(4)
     store.ahead_s = -3600.0
     await asyncio.sleep(30)
@@ -343,7 +343,7 @@ async def test_a_clock_that_is_put_back_while_two_renewals_are_under_way_is_heed
 async def test_a_database_whose_clock_is_put_back_does_not_keep_a_lease_for_longer() -> None:
     """SPEC NODE-1: it would be taken over so much later."""
     store, cluster = await joined_with_clock()
-    keeping = asyncio.create_task(cluster.keep())
+    keeping = asyncio.create_task(cluster.renew_regularly())
     for ahead_s in (0.0, -3600.0, -30.0, -300.0):
         store.ahead_s = ahead_s
         await asyncio.sleep(10)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from goclaw_py.core.text import (
     count,
-    cut_text,
     error_text,
     first_words,
     is_blank,
     split_half,
     split_text,
+    truncate,
     utf16_len,
     well_formed,
     well_formed_json,
@@ -177,7 +177,7 @@ def test_well_formed_text_can_be_encoded(text: str) -> None:
 
 @given(texts, st.integers(1, 40))
 def test_a_cut_text_is_a_beginning_of_it(text: str, limit: int) -> None:
-    cut = cut_text(text, limit)
+    cut = truncate(text, limit)
     assert len(cut) <= limit
     assert cut == text or (cut.endswith("…") and text.startswith(cut[:-1]))
 
@@ -193,7 +193,7 @@ def test_a_cut_text_is_a_beginning_of_it(text: str, limit: int) -> None:
     ],
 )
 def test_a_cut_text_ends_at_a_character(text: str, limit: int, cut: str) -> None:
-    assert cut_text(text, limit) == cut
+    assert truncate(text, limit) == cut
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_the_workspace_itself_may_be_a_link(root: Path) -> None:
 def test_a_link_that_appears_after_the_look_is_not_followed(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = module._look
+    look = module._status
 
     def look_then_swap(name: str, folder: int) -> os.stat_result:
         info = look(name, folder)
@@ -97,7 +97,7 @@ def test_a_link_that_appears_after_the_look_is_not_followed(
             file.symlink_to("../../outside/secret")
         return info
 
-    monkeypatch.setattr(module, "_look", look_then_swap)
+    monkeypatch.setattr(module, "_status", look_then_swap)
     with pytest.raises(WorkspaceError, match="is a link"):
         Workspace(root).read("notes/a", 100)
 
@@ -171,7 +171,7 @@ def test_pipes_and_sockets_are_refused_at_once(
 def test_a_pipe_that_appears_after_the_look_does_not_block(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = module._look
+    look = module._status
 
     def look_then_swap(name: str, folder: int) -> os.stat_result:
         info = look(name, folder)
@@ -179,14 +179,14 @@ def test_a_pipe_that_appears_after_the_look_does_not_block(
         os.mkfifo(root / "notes" / "a")
         return info
 
-    monkeypatch.setattr(module, "_look", look_then_swap)
+    monkeypatch.setattr(module, "_status", look_then_swap)
     with pytest.raises(WorkspaceError, match="is not a file"):
         Workspace(root).read("notes/a", 100)
 
 
 def test_a_device_is_not_even_opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     device = Path("/dev/zero").stat()
-    monkeypatch.setattr(module, "_look", lambda name, folder: device)
+    monkeypatch.setattr(module, "_status", lambda name, folder: device)
     opened: list[str | Path] = []
     real_open = os.open
 

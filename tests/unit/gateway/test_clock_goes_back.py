@@ -36,7 +36,7 @@ BACK = timedelta(hours=1)
 
 def set_back(*processes: GatewayProcess) -> None:
     for one in processes:
-        one.clock.put_forward(-BACK)
+        one.clock.advance(-BACK)
 
 
 async def test_two_gateways_go_on_with_jobs_and_heartbeats_and_repeat_none() -> None:
@@ -100,7 +100,7 @@ async def test_a_small_step_back_ends_no_wait(wait_s: float) -> None:
         gateway.channel.fail(RateLimited("slow down", wait_s))
         await gateway.say("one")
         await asyncio.sleep(10)
-        gateway.clock.put_forward(-timedelta(seconds=2))
+        gateway.clock.advance(-timedelta(seconds=2))
         await asyncio.sleep(wait_s - 20)
         assert gateway.channel.texts() == []
         await asyncio.sleep(30)
@@ -140,7 +140,7 @@ async def test_two_schedulers_of_the_library_go_on_and_repeat_nothing(
     await jobs[0].add("job", schedule)
     await asyncio.sleep(200)
     for clock in clocks:
-        clock.put_forward(-BACK)
+        clock.advance(-BACK)
     await asyncio.sleep(300)
     await asyncio.gather(*(one.stop(0) for one in jobs))
     gaps = [later - earlier for earlier, later in pairwise(script.at)]
@@ -156,7 +156,7 @@ async def test_active_hours_of_a_job_are_those_of_the_new_clock() -> None:
     await jobs.add("job", Cron("*/5 3 * * *"))
     await asyncio.sleep(1900)
     before = len(script.at)
-    clock.put_forward(-BACK)
+    clock.advance(-BACK)
     await asyncio.sleep(1400)
     assert len(script.at) == before, "it is two o'clock"
     await asyncio.sleep(600)

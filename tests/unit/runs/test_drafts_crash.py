@@ -186,7 +186,7 @@ async def test_a_run_that_is_given_up_closes_its_draft() -> None:
         channel = again(channel)
     async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)) as process:
         await until(lambda: texts.LOST in channel.texts())
-        closed = texts.cut_draft(Outcome.LOST)
+        closed = texts.interrupted_draft(Outcome.LOST)
         await until(lambda: channel.visible() == [closed, texts.LOST])
         assert await process.store.drafts() == []
 

@@ -22,12 +22,12 @@ from goclaw_py.runs.agent_loop import Emit, ModelStep, RunRequest
 from goclaw_py.runs.events.broker import KEPT_S, RunEventBroker
 from goclaw_py.runs.events.buffer import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S
 from goclaw_py.runs.events.live import (
-    LiveAsked,
     LiveEnded,
     LiveEvent,
     LiveJoined,
     LiveMissed,
     LiveNow,
+    LiveRequested,
     LiveStarted,
     LiveText,
     LiveTool,
@@ -113,7 +113,7 @@ async def test_a_run_is_followed_from_the_question_to_its_end() -> None:
         (stored,) = await gateway.store.runs()
     now, asked, started, called, back, usage, text, ended = reader.events
     assert now == LiveNow(START, None, ())
-    assert isinstance(asked, LiveAsked)
+    assert isinstance(asked, LiveRequested)
     run = asked.run
     assert (run.id, run.session, run.agent) == (stored.id, ANN, MAIN_AGENT)
     assert (run.trigger, run.parent, run.payer) == (Trigger.CHAT, None, ANN)
@@ -156,7 +156,7 @@ async def test_messages_of_a_burst_join_the_first() -> None:
         await gateway.say("one", "two")
         await reader.until_ended()
     assert reader.kinds[1:] == ["asked", "asked", "joined", "started", "text", "ended"]
-    first, second = of_kind(LiveAsked, reader.events)
+    first, second = of_kind(LiveRequested, reader.events)
     (joined,) = of_kind(LiveJoined, reader.events)
     assert (joined.run, joined.into) == (second.run, first.run.id)
 
@@ -255,13 +255,13 @@ async def test_a_session_is_followed_with_what_works_for_it() -> None:
             await reader.until_ended(2)
     (now,) = of_kind(LiveNow, reader.events)
     assert now.session == ANN
-    parent, child = (event.run for event in of_kind(LiveAsked, reader.events))
+    parent, child = (event.run for event in of_kind(LiveRequested, reader.events))
     assert (parent.session, parent.payer) == (ANN, ANN)
     assert (child.trigger, child.parent, child.payer) == (Trigger.SUBAGENT, parent.id, ANN)
     assert child.session == f"agent:main:subagent:{child.id}"
     of_child = [event.kind for event in reader.events if getattr(event, "run", None) == child]
     assert of_child == ["asked", "started", "text", "ended"]
-    others = of_kind(LiveAsked, all_of_them.events)
+    others = of_kind(LiveRequested, all_of_them.events)
     assert {event.run.session for event in others} == {ANN, BOB, child.session}
 
 
@@ -320,9 +320,9 @@ def is_watched(feed: RunEventBroker) -> bool:
 
 
 def tell_all(feed: RunEventBroker) -> None:
-    feed.asked(RUN)
+    feed.on_requested(RUN)
     feed.started(RUN)
-    feed.hear(RUN, TextDelta("text"))
+    feed.on_event(RUN, TextDelta("text"))
     feed.ended(RUN, DONE, RunRecorder())
 
 
@@ -344,7 +344,7 @@ async def test_nothing_is_made_while_nobody_looks(caplog: pytest.LogCaptureFixtu
 async def test_what_nobody_hears_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[object] = []
     async with a_process(ways=AT_ONCE) as gateway:
-        monkeypatch.setattr(gateway.container.feed, "hear", lambda *event: heard.append(event))
+        monkeypatch.setattr(gateway.container.feed, "on_event", lambda *event: heard.append(event))
         await gateway.ask("hello")
         assert heard == []
         async with Reader(gateway):
@@ -386,7 +386,7 @@ async def test_the_end_of_the_gateway_ends_every_iterator(feed: RunEventBroker) 
     reading = asyncio.create_task(anext(second, None))
     await asyncio.sleep(1)
     feed.started(RUN)
-    feed.hear(RUN, TextDelta("last words"))
+    feed.on_event(RUN, TextDelta("last words"))
     feed.close()
     assert [event.kind async for event in first] == ["started", "text"]
     assert await reading is None
@@ -421,8 +421,8 @@ async def test_a_reader_sees_how_runs_end_in_a_shutdown() -> None:
 
 async def test_what_cannot_be_written_as_json_is_mended(feed: RunEventBroker) -> None:
     with feed.subscribe(None) as events:
-        feed.hear(RUN, ToolStarted("c\ud800", "t\ud800", "{}"))
-        feed.hear(RUN, ModelStep(Usage(), "m\ud800"))
+        feed.on_event(RUN, ToolStarted("c\ud800", "t\ud800", "{}"))
+        feed.on_event(RUN, ModelStep(Usage(), "m\ud800"))
         called, used = await anext(events), await anext(events)
     assert isinstance(called, LiveTool)
     assert isinstance(used, LiveUsage)
@@ -432,7 +432,7 @@ async def test_what_cannot_be_written_as_json_is_mended(feed: RunEventBroker) ->
 async def read_all(feed: RunEventBroker, after: str) -> list[RunEvent | LiveMissed]:
     """What one who comes back finds, and nothing that comes later."""
     with feed.subscribe(None, after) as events:
-        return list(iter(events.take, None))
+        return list(iter(events.next_event, None))
 
 
 async def test_whoever_comes_back_goes_on_where_they_were(feed: RunEventBroker) -> None:
@@ -440,25 +440,25 @@ async def test_whoever_comes_back_goes_on_where_they_were(feed: RunEventBroker) 
     with feed.subscribe(None) as stays, feed.subscribe(None) as goes:
         tell_all(feed)
         first = await anext(goes)
-        assert isinstance(first, LiveAsked)
+        assert isinstance(first, LiveRequested)
         goes.close()
         tell_all(feed)
         await asyncio.sleep(1)
-        everything: list[RunEvent | LiveMissed] = list(iter(stays.take, None))
+        everything: list[RunEvent | LiveMissed] = list(iter(stays.next_event, None))
         assert [first, *await read_all(feed, first.id)] == everything
         assert len({event.id for event in everything if not isinstance(event, LiveMissed)}) == 8
 
 
 async def test_text_that_grew_while_nobody_was_there_is_not_lost(feed: RunEventBroker) -> None:
     with feed.subscribe(None) as events:
-        feed.hear(RUN, TextDelta("one "))
+        feed.on_event(RUN, TextDelta("one "))
         other = replace(RUN, id=RunId("r2"))
         feed.started(other)
-        (seen,) = iter(events.take, None)
+        (seen,) = iter(events.next_event, None)
         assert isinstance(seen, LiveStarted)
-    feed.hear(RUN, TextDelta("two "))
+    feed.on_event(RUN, TextDelta("two "))
     await asyncio.sleep(1)
-    feed.hear(RUN, TextDelta("three"))
+    feed.on_event(RUN, TextDelta("three"))
     await asyncio.sleep(1)
     back = await read_all(feed, seen.id)
     assert texts(back) == "one two three"
@@ -506,7 +506,7 @@ async def test_events_are_followed_behind_one_and_then_comes_what_is_so_now() ->
             await anext(events)
             await gateway.ask("hello")
             asked = await anext(events)
-            assert isinstance(asked, LiveAsked)
+            assert isinstance(asked, LiveRequested)
         async with aclosing(gateway.control.follow(after=asked.id)) as events:
             found = [await anext(events) for _ in range(4)]
         assert [event.kind for event in found] == ["started", "text", "ended", "now"]

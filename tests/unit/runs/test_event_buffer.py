@@ -42,7 +42,7 @@ class Ring(EventBuffer):
         self.gone: list[int] = []
         super().__init__("x", lambda number, _: self.gone.append(number))
         for event in events:
-            self.put(event, 0)
+            self.add(event, 0)
 
     @property
     def kept(self) -> list[RunEvent]:
@@ -60,7 +60,7 @@ class Ring(EventBuffer):
 
 def test_words_that_come_soon_after_each_other_are_one_piece() -> None:
     ring = Ring(said("one "))
-    ring.put(said("two", at_s=0.2), 0.2)
+    ring.add(said("two", at_s=0.2), 0.2)
     assert ring.settled(0.4) == []
     assert ring.due == TEXT_S
     assert ring.settled(TEXT_S) == [said("one two")]
@@ -70,7 +70,7 @@ def test_words_that_come_soon_after_each_other_are_one_piece() -> None:
 def test_text_is_told_when_its_time_has_come_though_its_run_goes_on_talking() -> None:
     ring = Ring()
     for tenth in range(20):
-        ring.put(said(f"{tenth} "), tenth / 10)
+        ring.add(said(f"{tenth} "), tenth / 10)
     pieces = [event.text for event in ring.settled(2) if isinstance(event, LiveText)]
     assert len(pieces) == 4
     assert "".join(pieces) == "".join(f"{tenth} " for tenth in range(20))
@@ -98,8 +98,8 @@ def test_half_a_character_does_no_harm() -> None:
 def test_the_oldest_text_goes_before_anything_else() -> None:
     ring = Ring(LiveStarted(AT, A))
     for number in range(MOST_CHARS // PIECE_CHARS + 3):
-        ring.put(said(f"{number}".ljust(PIECE_CHARS), at_s=number), number)
-    ring.put(LiveEnded(AT, A, Outcome.COMPLETED, None, None), 999)
+        ring.add(said(f"{number}".ljust(PIECE_CHARS), at_s=number), number)
+    ring.add(LiveEnded(AT, A, Outcome.COMPLETED, None, None), 999)
     started, *texts, ended = ring.kept
     assert isinstance(started, LiveStarted)
     assert isinstance(ended, LiveEnded)
@@ -116,7 +116,7 @@ def test_without_text_the_oldest_events_go() -> None:
     ring = Ring(*map(tool, range(MOST_EVENTS + 5)))
     assert ring.gone == [1, 2, 3, 4, 5]
     assert ring.kept == [tool(number) for number in range(5, MOST_EVENTS + 5)]
-    ring.put(said("heard"), 0)
+    ring.add(said("heard"), 0)
     assert ring.flushed()[-1] == said("heard")
     assert ring.gone == [1, 2, 3, 4, 5, 6]
 
@@ -141,7 +141,7 @@ def test_whoever_knows_the_last_number_before_all_was_forgotten_has_a_gap() -> N
     ring = Ring(tool(1), said("grows"))
     ring.forget()
     assert (ring.last, ring.kept, ring.due) == (2, [], None)
-    ring.put(tool(2), 0)
+    ring.add(tool(2), 0)
     assert ring.get(3) == tool(2)
 
 
@@ -198,7 +198,7 @@ def _carried_out(
                 ring.settle(now)
                 continue
         put[event.run.id].append(event)
-        ring.put(event, now)
+        ring.add(event, now)
         assert not ring.last or live_ring.MOST_EVENTS == 1 or ring.get(ring.last) is not None
         assert len(ring._events) <= live_ring.MOST_EVENTS
     ring.flush()

@@ -238,7 +238,7 @@ def test_a_person_is_shown_by_what_they_cannot_choose_freely(sender: Sender, sho
     ],
 )
 def test_a_message_tells_who_speaks_of_what(message: InboundMessage, text: str, told: str) -> None:
-    assert speakers.told(message, text) == told
+    assert speakers.with_speaker(message, text) == told
 
 
 names = st.text(max_size=40) | st.sampled_from(["Bob (@bob): hi\nBob (@bob)", "[x]", "> y", "："])  # noqa: RUF001
@@ -264,7 +264,7 @@ _OURS = re.compile(
 @given(said, texts)
 def test_nobody_can_begin_a_line_at_the_margin(message: InboundMessage, text: str) -> None:
     """Whatever names and texts are: one line names the speaker, and it is the sender's."""
-    told = speakers.told(message, text).split("\n")
+    told = speakers.with_speaker(message, text).split("\n")
     assert all(_OURS.fullmatch(line) for line in told), told
     margin = [line for line in told if not line.startswith(("> ", "  ", "["))]
     spoken = f"{speakers.person(message.sender)}:"

@@ -230,7 +230,7 @@ async def really(case: Case, folder: Path) -> MemoryStore:
         ),
         lambda: node.id,
     )
-    store.on_notice(lambda _: container.look_for_due())
+    store.on_notice(lambda _: container.poll_due())
     loops = [container.job_module.loop.run(), container.heartbeats.run()]
     running = [asyncio.create_task(loop) for loop in loops]
     await asyncio.sleep(LENGTH.total_seconds())

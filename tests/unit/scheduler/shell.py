@@ -144,7 +144,7 @@ class Shell:
         return self._note(self.scheduler.close_lane(LaneName(name), self.now))
 
     def take_in(self, request_id: str, run_id: str) -> list[Effect]:
-        taken = self.scheduler.take_in(RunId(request_id), RunId(run_id), self.now)
+        taken = self.scheduler.steer_in(RunId(request_id), RunId(run_id), self.now)
         return self._note(taken)
 
     def get_or_create(self, name: str, concurrency: int) -> LaneView:

@@ -119,7 +119,7 @@ async def test_a_run_that_awaits_itself_is_refused() -> None:
 async def test_a_run_that_awaits_what_it_has_taken_in_is_refused() -> None:
     async def work(run: Text) -> None:
         await asyncio.sleep(1)
-        assert len(scheduler.take_in(run)) == 1
+        assert len(scheduler.steer_in(run)) == 1
         with pytest.raises(WouldDeadlock):
             await late[0]
 

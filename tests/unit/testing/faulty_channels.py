@@ -85,7 +85,7 @@ class ForgetsWhatWasCancelled(RecordingChannel):
 class WaitsForTheStore(RecordingChannel):
     """Offers nothing new until the old is committed."""
 
-    def _take_in_all(self) -> None:
+    def _deliver_all(self) -> None:
         return
 
 

@@ -11,7 +11,14 @@ import pytest
 from goclaw_py.core.errors import NotSent
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.testing.channel import RecordingChannel
-from goclaw_py.testing.conformance import CHECKS, Check, NotKept, Rig, SeenMessage, checks_for
+from goclaw_py.testing.conformance import (
+    CHECKS,
+    Check,
+    ContractViolation,
+    Rig,
+    SeenMessage,
+    checks_for,
+)
 from goclaw_py.testing.conformance.check import add, check
 from tests.support.channel_rigs import RecordingRig, recording
 from tests.unit.testing import faulty_channels as faulty
@@ -120,7 +127,7 @@ def ids(fault: tuple[Make, str, str]) -> str:
 async def test_a_broken_promise_is_found(fault: tuple[Make, str, str]) -> None:
     make, name, words = fault
     async with recording(make) as rig:
-        with pytest.raises(NotKept, match=words):
+        with pytest.raises(ContractViolation, match=words):
             await CHECKS[name](rig)
 
 
@@ -144,7 +151,8 @@ async def test_an_error_that_must_not_come_is_shown_as_it_is(
 
 
 @pytest.mark.parametrize(
-    ("make", "error"), [(faulty.OpenDoor, NotKept), (faulty.BreakingDoor, UnicodeEncodeError)]
+    ("make", "error"),
+    [(faulty.OpenDoor, ContractViolation), (faulty.BreakingDoor, UnicodeEncodeError)],
 )
 async def test_a_hook_that_lets_strangers_in_or_breaks_is_found(
     make: Make, error: type[Exception]
@@ -158,7 +166,7 @@ async def test_a_hook_that_lets_strangers_in_or_breaks_is_found(
 
 async def test_a_hook_that_is_offered_and_not_there_is_found() -> None:
     async with recording() as rig:
-        with pytest.raises(NotKept, match="has one"):
+        with pytest.raises(ContractViolation, match="has one"):
             await CHECKS["a hook refuses strangers"](rig)
 
 
@@ -168,7 +176,7 @@ async def test_a_hook_that_takes_what_nobody_receives_is_found() -> None:
             return 0
 
     rig = Lax()
-    with pytest.raises(NotKept, match="not confirmed"):
+    with pytest.raises(ContractViolation, match="not confirmed"):
         await CHECKS["a hook takes nothing while nobody receives"](rig)
     await rig.close()
 
@@ -176,26 +184,26 @@ async def test_a_hook_that_takes_what_nobody_receives_is_found() -> None:
 async def test_a_kind_that_takes_any_key_is_found() -> None:
     async with recording() as rig:
         rig.kind = faulty.CarelessKind()
-        with pytest.raises(NotKept, match="unknown key"):
+        with pytest.raises(ContractViolation, match="unknown key"):
             await CHECKS["a wrong setting is told by its name"](rig)
         rig.kind = None
-        with pytest.raises(NotKept, match="has a kind"):
+        with pytest.raises(ContractViolation, match="has a kind"):
             await CHECKS["a wrong setting is told by its name"](rig)
 
 
 async def test_a_file_over_the_limit_that_is_fetched_is_found() -> None:
     async with recording() as rig:
         rig.largest_file = 100
-        with pytest.raises(NotKept, match="but it returned"):
+        with pytest.raises(ContractViolation, match="but it returned"):
             await CHECKS["a file over the limit is not fetched"](rig)
 
 
 async def test_drafts_and_files_that_are_not_offered_are_found() -> None:
     async with recording() as rig:
-        with pytest.raises(NotKept, match="is False"):
+        with pytest.raises(ContractViolation, match="is False"):
             await CHECKS["where drafts are not offered none are asked for"](rig)
     async with recording(faulty.DropsFiles) as rig:
-        with pytest.raises(NotKept, match="read its name"):
+        with pytest.raises(ContractViolation, match="read its name"):
             await CHECKS["a file that cannot be sent is not lost in silence"](rig)
 
 
@@ -289,7 +297,7 @@ async def test_without_a_person_to_be_heard_the_checks_of_receiving_fail() -> No
 async def fails(one: Check, rig: Rig) -> bool:
     try:
         await one(rig)
-    except NotKept:
+    except ContractViolation:
         return True
     return False
 
@@ -297,6 +305,6 @@ async def fails(one: Check, rig: Rig) -> bool:
 async def test_a_message_that_waits_for_ever_is_found() -> None:
     async with recording() as rig:
         rig.channel.block("ann")
-        with pytest.raises(NotKept, match="comes back in time"):
+        with pytest.raises(ContractViolation, match="comes back in time"):
             await CHECKS["a plain text is shown as it stands"](rig)
     assert rig.channel.attempts == [OutboundMessage(rig.ann, "hello")]

@@ -176,7 +176,7 @@ CHILD = live.LiveRun(
 )  # fmt: skip
 LIVE_RUN = live.LiveRun(RUN_ID, SESSION, AgentName("main"), Trigger.CHAT, None, SESSION)
 FOLLOWED: list[live.LiveEvent] = [
-    live.LiveNow(NOW, SESSION, (RUNNING, WAITING)), live.LiveAsked(NOW, CHILD),
+    live.LiveNow(NOW, SESSION, (RUNNING, WAITING)), live.LiveRequested(NOW, CHILD),
     live.LiveJoined(NOW, LIVE_RUN, RunId("0190-eeee")), live.LiveStarted(NOW, LIVE_RUN),
     live.LiveText(NOW, LIVE_RUN, "Zeile 1\n\nevent: now\r\ndata: ü\u2028\x85\x1b[2J \u202e"),
     live.LiveText(NOW, LIVE_RUN, " \n"), live.LiveTool(NOW, LIVE_RUN, "read\nfile", "call-1"),

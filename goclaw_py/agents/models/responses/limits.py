@@ -98,7 +98,7 @@ class _LimitedStream(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = cost = 0
-        held = _Held()
+        held = _PartialEvent()
         async for piece in self._pieces:
             total += len(piece)
             cost += len(piece) + _PIECE_BYTES
@@ -118,7 +118,7 @@ class _LimitedStream(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-class _Held:
+class _PartialEvent:
     """The beginning of an event whose end is not there yet."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Watch, answer, look, with_options, with_wide
+from goclaw_py.cli.context import AsJson, Watch, answer, answer_or_watch, with_options, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, clock, short_id, show_facts, show_table
@@ -60,7 +60,7 @@ def list_(
         show_table(_COLUMNS, [_row(one, names, seen_at) for one in found], empty=empty)
 
     question, output = with_names(ask, _keys, list[DeadLetter], show_all, as_json)
-    look(ctx, question, output, watch)
+    answer_or_watch(ctx, question, output, watch)
 
 
 def _keys(found: Sequence[DeadLetter]) -> Iterator[str]:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Watch, answer, choice, look, with_options, with_wide
+from goclaw_py.cli.context import (
+    AsJson,
+    Watch,
+    answer,
+    answer_or_watch,
+    choice,
+    with_options,
+    with_wide,
+)
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, clock, one_line, show_facts, show_table
@@ -80,7 +88,7 @@ def list_(
 
     kind = list[OutboxRow]
     question, output = with_names(ask, _keys, kind, _show_all, as_json, _rows)
-    look(ctx, question, output, watch)
+    answer_or_watch(ctx, question, output, watch)
 
 
 def _keys(found: _Listed) -> Iterator[str]:

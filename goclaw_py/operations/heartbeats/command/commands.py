@@ -15,7 +15,7 @@ from goclaw_py.cli.context import AsJson, answer, cli, is_live, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, plain, show_json
-from goclaw_py.cli.progress import tell
+from goclaw_py.cli.progress import report
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import AgentName, HeartbeatRunId
 from goclaw_py.core.text import cost
@@ -150,7 +150,7 @@ async def _ended(
 
     clock = asyncio.get_running_loop().time
     give_up_at = clock() + patience
-    tell(ProgressStep("waiting for the end of the heartbeat run"))
+    report(ProgressStep("waiting for the end of the heartbeat run"))
     found = await _stored(service, begun.heartbeat_run)
     while found is not None and clock() < give_up_at:
         if found.status not in OPEN:

@@ -13,10 +13,10 @@ from goclaw_py.cli.context import (
     Limit,
     Watch,
     answer,
+    answer_or_watch,
     choice,
     cli,
     is_live,
-    look,
     with_wide,
 )
 from goclaw_py.cli.messages import display
@@ -92,7 +92,7 @@ def status(
         log = await service.log(agents[0], limit=_LAST_HEARTBEAT_RUNS) if len(agents) == 1 else []
         return _Seen(views, log, await is_live(control))
 
-    look(ctx, ask, _output(_show_status, one=agent is not None, as_json=as_json), watch)
+    answer_or_watch(ctx, ask, _output(_show_status, one=agent is not None, as_json=as_json), watch)
 
 
 def _show_status(found: _Seen) -> None:

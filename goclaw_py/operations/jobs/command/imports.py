@@ -13,7 +13,7 @@ from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.context import AsJson, cli, maybe_named, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Column, local, plain, show_json, show_table
-from goclaw_py.cli.progress import tell
+from goclaw_py.cli.progress import report
 from goclaw_py.core.errors import BadJob, JobError, UnknownJob
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.text import count
@@ -87,7 +87,7 @@ def import_(
         seen: set[tuple[str, str]] = set()
         brought = []
         for number, each in enumerate(definitions):
-            tell(ProgressStep("importing", number, len(definitions), "jobs"))
+            report(ProgressStep("importing", number, len(definitions), "jobs"))
             brought.append(await _bring(control.jobs, each, seen, dry_run=dry_run))
         return brought
 
@@ -298,7 +298,7 @@ async def _all_jobs(service: JobService, owner: str | None) -> list[Job]:
         query = JobQuery(owner=whose, limit=PAGE, offset=len(found))
         page = await service.search(query, words.operator())
         found += page.jobs
-        tell(ProgressStep("exporting", len(found), page.total, "jobs"))
+        report(ProgressStep("exporting", len(found), page.total, "jobs"))
         if len(page.jobs) < PAGE:
             return found
 

@@ -14,10 +14,10 @@ from goclaw_py.cli.context import (
     Limit,
     Watch,
     answer,
+    answer_or_watch,
     choice,
     cli,
     is_live,
-    look,
     maybe_named,
     with_options,
     with_wide,
@@ -349,7 +349,7 @@ def list_(
 
     kind = list[dict[str, object]]
     question, output = with_names(ask, keys, kind, _show_all, as_json, documents)
-    look(ctx, question, output, watch)
+    answer_or_watch(ctx, question, output, watch)
 
 
 _JOBS = (

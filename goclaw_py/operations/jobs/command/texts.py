@@ -22,7 +22,7 @@ from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, Why
 from goclaw_py.schedule.jobs.job_json import job_json
 from goclaw_py.schedule.jobs.models import SLUG, Job, JobTarget, TargetKind
-from goclaw_py.schedule.jobs.view_texts import obstacle, plan, took_s, trouble
+from goclaw_py.schedule.jobs.view_texts import duration_s, obstacle, plan, trouble
 
 _REASON = 80
 
@@ -74,7 +74,7 @@ def ended(row: LoggedOccurrence) -> str:
 
 def took(row: LoggedOccurrence) -> str:
     """Return how long an occurrence ran, "" if it did not run or is still running."""
-    seconds = took_s(row)
+    seconds = duration_s(row)
     return "" if seconds is None else duration(seconds)
 
 

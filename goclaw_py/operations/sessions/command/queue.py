@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from goclaw_py.cli.context import AsJson, SessionName, Watch, look, with_wide
+from goclaw_py.cli.context import AsJson, SessionName, Watch, answer_or_watch, with_wide
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import (
     Column,
@@ -67,7 +67,7 @@ def queue(
         return await control.sessions.queue(session)
 
     question, output = with_names(ask, _keys, QueueView, _show, as_json)
-    look(ctx, question, output, watch)
+    answer_or_watch(ctx, question, output, watch)
 
 
 def _keys(found: QueueView) -> Iterator[str]:

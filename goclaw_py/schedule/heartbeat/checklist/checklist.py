@@ -282,13 +282,15 @@ def without(text: str, place: int) -> str:
     starts = [*(line.start for line in read_lines(text)), len(text)]
     first, behind = _lines_of(tree, gone)
     left = text[: starts[first]] + text[starts[behind] :]
-    kept = [_said(entry) for number, entry in enumerate(tree.entries) if number not in gone]
-    if [_said(entry) for entry in read_tree(left).entries] != kept:
+    kept = [
+        _text_and_state(entry) for number, entry in enumerate(tree.entries) if number not in gone
+    ]
+    if [_text_and_state(entry) for entry in read_tree(left).entries] != kept:
         raise BadChecklist("this item cannot be taken out alone; change the text of the file")
     return left
 
 
-def _said(entry: ChecklistEntry) -> tuple[str, bool]:
+def _text_and_state(entry: ChecklistEntry) -> tuple[str, bool]:
     return entry.text, entry.is_done
 
 

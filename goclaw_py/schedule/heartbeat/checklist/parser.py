@@ -120,7 +120,7 @@ def read_tree(text: str) -> Tree:
     """Parse a checklist. Every text is one."""
     reader = _Reader()
     for line in read_lines(text):
-        reader.take(line)
+        reader.feed(line)
     return reader.tree()
 
 
@@ -167,7 +167,7 @@ class _Reader:
     depth: int = 0
     collects: int = NOBODY
 
-    def take(self, line: SourceLine) -> None:
+    def feed(self, line: SourceLine) -> None:
         """Parse a line."""
         prefix = _PREFIX.match(line.text)
         assert prefix is not None, "a prefix may be empty"

@@ -12,7 +12,7 @@ from enum import StrEnum
 from goclaw_py.core.errors import is_transient
 from goclaw_py.core.ids import OccurrenceId
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.text import cut_bytes, cut_text, error_text
+from goclaw_py.core.text import error_text, truncate, truncate_bytes
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.jobs.models import RunNow, StartedNow
 from goclaw_py.schedule.jobs.execution import JobExecution, JobHandler
@@ -158,8 +158,8 @@ class Handlers(JobHandler):
             # It would take as long again.
             retryable = False
             words = f"it took longer than {held.policy.run_timeout_s:g} s"
-        log.warning("job_failed", extra={**held.facts, "error": cut_text(words, 500)})
-        return Attempt(outcome, error=cut_bytes(words, OUTPUT_BYTES), retryable=retryable)
+        log.warning("job_failed", extra={**held.facts, "error": truncate(words, 500)})
+        return Attempt(outcome, error=truncate_bytes(words, OUTPUT_BYTES), retryable=retryable)
 
     # ------------------------------------------------------------------ by hand
 

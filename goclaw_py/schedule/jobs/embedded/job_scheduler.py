@@ -283,7 +283,7 @@ class JobScheduler:
         if notice is Notice.CRON:
             self._wake.call()
         elif notice is Notice.NODES:
-            self._cluster.look()
+            self._cluster.check_others()
 
     def _on_lost(self, _: NodeId) -> None:
         """Abandon all claims: they belong to other nodes."""

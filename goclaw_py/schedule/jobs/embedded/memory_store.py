@@ -89,7 +89,7 @@ class MemoryStore:
         if same is not None:
             raise SlugTaken(job.spec.slug)
         self._check_number(job.owner, most)
-        self._put(job)
+        self._store(job)
         self._notify(Notice.CRON)
 
     async def find_jobs(self, text: str, *, owner: Owner | None = None) -> list[Job]:
@@ -126,7 +126,7 @@ class MemoryStore:
 
     def _plan(self, job: Job) -> None:
         """Store a changed job; its released occurrence ends unless it is due at the same time."""
-        self._put(job)
+        self._store(job)
         self._end_left(job.id)
         self._notify(Notice.CRON)
 
@@ -147,7 +147,7 @@ class MemoryStore:
         if sum(job.state in job_rules.COUNTED for job in mine) >= most:
             raise TooManyJobs(owner, most)
 
-    def _put(self, job: Job) -> None:
+    def _store(self, job: Job) -> None:
         if job.id in self._jobs:
             self._remove(job.id)
         self._jobs[job.id] = job
@@ -224,7 +224,7 @@ class MemoryStore:
             return self._enter(job, node, now, fresh, manual=False)
         claims = left.claims + (left.status is OccurrenceStatus.LOST)
         job = replace(job, running=left.id)
-        self._put(job)
+        self._store(job)
         self._log[left.id] = replace(
             left,
             status=OccurrenceStatus.RUNNING,
@@ -243,7 +243,7 @@ class MemoryStore:
         """Claim an idle job with a new occurrence."""
         due_at = now if manual or job.next_run_at is None else job.next_run_at
         job = replace(job, running=fresh)
-        self._put(job)
+        self._store(job)
         self._log[fresh] = LoggedOccurrence(
             fresh,
             job.id,
@@ -319,13 +319,13 @@ class MemoryStore:
         )
         job = self._jobs.get(row.job)
         if job is not None:
-            how = job_rules.taken(job, end, row.scheduled_at, manual=row.manual)
-            if how is job_rules.Taken.ALL and end.update is not None and end.update.delete:
+            how = job_rules.applied(job, end, row.scheduled_at, manual=row.manual)
+            if how is job_rules.AppliedEnd.ALL and end.update is not None and end.update.delete:
                 self._remove(job.id)
                 if end.update.forget:
                     self._forget(self._rows(job.id))
             else:
-                self._put(job_rules.after(job, end, how))
+                self._store(job_rules.after(job, end, how))
         if len(self._of_job.get(row.job, ())) > end.keep:
             rows = sorted(self._rows(row.job), key=_newest, reverse=True)
             self._forget([old for old in rows[end.keep :] if old.finished_at is not None])
@@ -358,7 +358,7 @@ class MemoryStore:
             row = replace(row, finished_at=now or row.claimed_at)
         self._log[row.id] = row
         if job is not None:
-            self._put(job_rules.released(job, row))
+            self._store(job_rules.released(job, row))
 
     def _end_left(self, job_id: JobId) -> None:
         for row in list(self._left(job_id)):

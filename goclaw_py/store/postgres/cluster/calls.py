@@ -22,7 +22,7 @@ class PostgresNodeCalls(PostgresPart):
             row = await connection.row(_SQL["ask"], node, question, now, Notice.NODES)
         return None if row is None else row["id"]
 
-    async def asked(self, node: NodeId) -> list[NodeCall]:
+    async def open_calls(self, node: NodeId) -> list[NodeCall]:
         found = await self._pool.fetch(_SQL["asked"], node)
         return [NodeCall(row["id"], row["question"], row["asked_at"]) for row in found]
 

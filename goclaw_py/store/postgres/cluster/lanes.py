@@ -24,7 +24,7 @@ class PostgresLanes(PostgresPart):
             own = await connection.fetch(_SQL["own"], lane, node)
             granted = [row["id"] for row in own if row["granted"]]
             waiting = [row["id"] for row in own if not row["granted"]]
-            asked = rules.asked_of_lane(share, granted, waiting)
+            asked = rules.lane_request(share, granted, waiting)
             if asked.given_up:
                 await connection.fetch(_SQL["give_back"], node, asked.given_up)
             if asked.more:

@@ -15,7 +15,7 @@ from goclaw_py.store.postgres.delivery.drafts import close_forsaken
 from goclaw_py.store.postgres.messages.message_json import inbound
 from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify
 from goclaw_py.store.postgres.pool import Connection, Row
-from goclaw_py.store.postgres.runs.beginnings import cut_work
+from goclaw_py.store.postgres.runs.beginnings import interrupted_work
 from goclaw_py.store.sql import queries
 
 _SQL = queries("nodes")
@@ -77,7 +77,7 @@ class PostgresNodes(PostgresPart):
         row = await self._pool.row(_SQL["owner"], session)
         return None if row is None or row["owner"] is None else NodeId(row["owner"])
 
-    async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
+    async def claim_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
         async with self._pool.transaction() as connection:
             held = await connection.row(_SQL["lock_lease"], name)
             if held is None:
@@ -110,7 +110,7 @@ class PostgresNodes(PostgresPart):
             runs, ended = await _recover(connection, dead, now, max_attempts)
             await _free(connection, dead)
             await _apologise(connection, [_lost(row) for row in ended], apology, now)
-        return RecoveryReport(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))
+        return RecoveryReport(tuple(dead), tuple(_interrupted_run(run) for run in runs), len(ended))
 
     async def subagents_elsewhere(
         self, payer: SessionKey, nodes: Collection[NodeId], *, sender: str | None = None
@@ -142,10 +142,10 @@ class PostgresNodes(PostgresPart):
             runs, ended = await _recover(connection, [node], now, max_attempts, list(ids))
             await _apologise(connection, [_lost(row) for row in ended], apology, now)
             await notify(connection, [Notice.INBOX, Notice.CRON, Notice.SUBAGENTS, Notice.OUTBOX])
-        return RecoveryReport((), tuple(_cut_run(run) for run in runs), len(ended))
+        return RecoveryReport((), tuple(_interrupted_run(run) for run in runs), len(ended))
 
 
-def _cut_run(row: Row) -> InterruptedRun:
+def _interrupted_run(row: Row) -> InterruptedRun:
     session, outcome = SessionKey(row["session"]), Outcome(row["outcome"])
     return InterruptedRun(RunId(row["id"]), session, rows.target(row), outcome)
 
@@ -209,6 +209,6 @@ async def _free(connection: Connection, nodes: Sequence[NodeId]) -> None:
 async def _apologise(
     connection: Connection, lost: Sequence[rules.LostMessage], apology: str, now: datetime
 ) -> None:
-    calls = {run: (await cut_work(connection, run))[0] for run in {row.run for row in lost}}
+    calls = {run: (await interrupted_work(connection, run))[0] for run in {row.run for row in lost}}
     for session, message in rules.apologies(lost, apology, calls):
         await enqueue(connection, [message], session=session, now=now)

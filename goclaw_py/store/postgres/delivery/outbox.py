@@ -169,7 +169,7 @@ class PostgresOutbox(PostgresPart):
         row = await self._pool.row(_SQL["row"], row_id)
         return None if row is None else rows.outbox_row(row)
 
-    async def cut_answers(
+    async def drop_answers(
         self,
         session: SessionKey,
         chat: Target,

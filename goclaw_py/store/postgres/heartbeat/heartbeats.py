@@ -179,7 +179,7 @@ class PostgresHeartbeats(PostgresPart):
 
     # ------------------------------------------------------------------ what a run looks at
 
-    async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
+    async def run_facts(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
         row = await self._pool.row(_SQL["look"], agent, spent_since)
         if row is None:
             raise StoreError("a look without a result")
@@ -251,7 +251,7 @@ class PostgresHeartbeats(PostgresPart):
         found = await self._pool.fetch(_SQL["undelivered"], list(agents), since)
         return [rows.undelivered(row) for row in found]
 
-    async def tell_undelivered(
+    async def notify_undelivered(
         self, heartbeat_run: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         async with self._pool.transaction() as connection:

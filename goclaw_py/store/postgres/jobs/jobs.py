@@ -305,7 +305,7 @@ class PostgresJobs(PostgresPart):
         row = await self._pool.row(_LOG["logged"], occurrence)
         return None if row is None else rows.logged(row)
 
-    async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
+    async def was_notified_in(self, occurrence: OccurrenceId, target: Target) -> bool:
         place = (target.channel, target.account, target.chat)
         return await self._pool.row(_LOG["told_in"], occurrence, *place) is not None
 
@@ -324,7 +324,7 @@ class PostgresJobs(PostgresPart):
         found = await self._pool.fetch(_LOG["untold"], job_rules.MOST_UNTOLD)
         return [one for row in found if (one := rows.untold(row)) is not None]
 
-    async def tell_result(
+    async def notify_result(
         self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         async with self._pool.transaction() as connection:

@@ -21,7 +21,7 @@ class PostgresWorkItems(PostgresPart):
         assert row is not None
         return _work(row)
 
-    async def take_work(
+    async def claim_work(
         self, queue: str, job: JobId, *, now: datetime, forgotten: datetime
     ) -> StoredWorkItem | None:
         row = await self._pool.row(_SQL["take"], queue, job, now, forgotten)

@@ -320,7 +320,7 @@ async def _request_pairings(
         [request.id for request in requests],
         [request.chat for request in requests],
         [request.peer for request in requests],
-        [rows.kept_json(pairing.rows) for pairing in wanted],
+        [rows.retained_json(pairing.rows) for pairing in wanted],
     )
     fresh = {row["ordinal"] - 1 for row in kept}
     for number, pairing in enumerate(wanted):
@@ -331,7 +331,7 @@ async def _request_pairings(
                 request.channel,
                 request.account,
                 request.sender.id,
-                rows.kept_json(pairing.rows),
+                rows.retained_json(pairing.rows),
                 rules.MESSAGES_KEPT,
             )
     new = [wanted[number] for number in sorted(fresh)]
@@ -356,7 +356,7 @@ async def _without_decided(
         )
         for row in found:
             decided.add(row["id"])
-            wrote = rows.kept(row["messages"])
+            wrote = rows.retained(row["messages"])
             if row["is_known"] and wrote:
                 await enter(connection, wrote, now=now)
     return [pairing for pairing in new if pairing.request.id not in decided]

@@ -42,7 +42,7 @@ async def admit(
     )
     assert person is not None
     await enqueue(connection, [rules.welcome(request)], session=None, now=now)
-    wrote = rows.kept(taken["messages"])
+    wrote = rows.retained(taken["messages"])
     if wrote:
         await enter(connection, rules.opening(wrote, request.id), now=now)
     await _close(connection, taken, verdict, by=by, now=now)

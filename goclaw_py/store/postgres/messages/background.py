@@ -45,7 +45,7 @@ class PostgresBackground(PostgresPart):
                 place = edit.target.channel, edit.target.account
                 await connection.fetch(_SQL["amend"], *place, edit.edits, amendment(edit))
 
-    async def take_unmentioned(
+    async def claim_unmentioned(
         self, session: SessionKey, run: RunId, *, until: datetime, now: datetime
     ) -> list[InboundMessage]:
         since = now - UNMENTIONED_KEPT

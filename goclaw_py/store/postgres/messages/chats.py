@@ -115,7 +115,7 @@ class PostgresChats(PostgresPart):
             if await connection.row(_SQL["note_topic"], *key, name, renamed, state) is not None:
                 await notify(connection, [Notice.PEOPLE])
 
-    async def tell_topic_gone(
+    async def notify_topic_gone(
         self, target: Target, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         async with self._pool.transaction() as connection:
@@ -151,7 +151,7 @@ class PostgresChats(PostgresPart):
             *place(query.before, keys=6),
             query.without,
         )
-        return [rows.heard(row) for row in found]
+        return [rows.last_activity(row) for row in found]
 
 
 def _topic_key(target: Target) -> tuple[str, str, str, str]:

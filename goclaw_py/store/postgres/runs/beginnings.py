@@ -170,7 +170,7 @@ async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
     done: tuple[RunStep, ...] | None = ()
     is_restarted = False
     if (follows := told[0]["follows"]) is not None:
-        cut, used, is_restarted = await cut_work(connection, follows)
+        cut, used, is_restarted = await interrupted_work(connection, follows)
         done = steps.read(await connection.fetch(_SQL["steps"], follows))
     first, entries = told[0], [row for row in told if row["role"]]
     return RunStartResult(
@@ -188,7 +188,9 @@ async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
     )
 
 
-async def cut_work(connection: Connection, run: RunId) -> tuple[tuple[ToolCall, ...], Usage, bool]:
+async def interrupted_work(
+    connection: Connection, run: RunId
+) -> tuple[tuple[ToolCall, ...], Usage, bool]:
     """Return the tool calls and the usage of a run and its predecessors that were interrupted.
 
     Also returns whether a crash or a shutdown has interrupted the run itself.

@@ -30,7 +30,7 @@ from goclaw_py.records import (
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.pages import OLDEST, place, prefix_range
 from goclaw_py.store.postgres.part import PostgresPart
-from goclaw_py.store.postgres.runs.beginnings import cut_work
+from goclaw_py.store.postgres.runs.beginnings import interrupted_work
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
@@ -44,8 +44,12 @@ class PostgresRunRecords(PostgresPart):
         """Each combination of conditions has its own index."""
         if query.active and query.only.outcome is not None:
             return []
-        arguments = (query.limit, *place(query.before), query.session, query.since)
-        found = await self._pool.fetch(_statement(query), *arguments, *_conditions(query.only))
+        statement, page = _statement(query), (query.limit, *place(query.before))
+        if statement == _SQL["newest"]:
+            found = await self._pool.fetch(statement, *page, query.since)
+        else:
+            conditions = query.session, query.since, *_conditions(query.only)
+            found = await self._pool.fetch(statement, *page, *conditions)
         return [rows.run(row) for row in found]
 
     async def runs_between(
@@ -127,7 +131,7 @@ class PostgresRunRecords(PostgresPart):
                     rows.run(row),
                     _task(row["task"]),
                     row["crashes"],
-                    (await cut_work(connection, row["id"]))[0],
+                    (await interrupted_work(connection, row["id"]))[0],
                 )
                 for row in found
             ]
@@ -162,4 +166,8 @@ def _statement(query: RunQuery) -> str:
         return _SQL["newest_of_trigger"]
     if only.agent is not None:
         return _SQL["newest_of_agent"]
-    return _SQL["newest"] if only.outcome is None else _SQL["newest_completed"]
+    if only.outcome is not None:
+        return _SQL["newest_completed"]
+    # Without the other conditions: a plan for any of them would read more rows.
+    assert only == ALL_RUNS, "a new condition needs a statement that has it"
+    return _SQL["newest"]

@@ -193,7 +193,7 @@ class PostgresRuns(PostgresPart):
             orjson.dumps([_note_line(note) for note in notes]).decode(),
             [note.id for note in notes],
             *steps.columns(new),
-            *steps.taken(new),
+            *steps.steered_rows(new),
         )
         noted = {row["id"] for row in found}
         return [

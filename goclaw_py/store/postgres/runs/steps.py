@@ -37,7 +37,7 @@ def payload(step: RunStep) -> bytes:
     return storable_json(_row(storable(step))[1])
 
 
-def taken(
+def steered_rows(
     groups: Iterable[tuple[RunId, int, Sequence[RunStep]]],
 ) -> tuple[list[RunId], list[int]]:
     """Return the inbox rows that runs have taken in, each with its run, as columns."""

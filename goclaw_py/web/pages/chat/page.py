@@ -63,9 +63,9 @@ class _ChatPages:
         self._control = service.control
         self._conversations = conversations
         self._parts = conversations.parts
-        self.page = Page("/chat", "chat", "Chat", self._look, ("name", "agent"))
+        self.page = Page("/chat", "chat", "Chat", self._load, ("name", "agent"))
 
-    async def _look(self, query: Query) -> Facts:
+    async def _load(self, query: Query) -> Facts:
         guest = self._conversations.guest
         here = await self._conversations.find(
             self._conversations.name(query), query.get("agent", "")

@@ -22,7 +22,7 @@ class MemoryNodeCalls(MemoryPart):
         self._db.notify(Notice.NODES)
         return number
 
-    async def asked(self, node: NodeId) -> list[NodeCall]:
+    async def open_calls(self, node: NodeId) -> list[NodeCall]:
         return [
             one.call
             for one in self._db.calls.rows.values()

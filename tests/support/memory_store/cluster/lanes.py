@@ -18,7 +18,7 @@ class MemoryLanes(MemoryPart):
             return LaneGrant()
         line = self._db.lane_permits.of(share.lane)
         own = {key: one for key, one in line.items() if one.node == node}
-        asked = rules.asked_of_lane(
+        asked = rules.lane_request(
             share,
             [key for key, one in own.items() if one.granted],
             [key for key, one in own.items() if not one.granted],

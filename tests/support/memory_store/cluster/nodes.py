@@ -66,7 +66,7 @@ class MemoryNodes(MemoryPart):
         known = self._db.sessions.get(storable(session))
         return None if known is None else known.owner
 
-    async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
+    async def claim_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
         lease = self._db.leases.setdefault(name, LeaseRecord())
         if lease.owner == node:
             return True

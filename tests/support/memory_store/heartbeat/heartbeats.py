@@ -175,7 +175,7 @@ class MemoryHeartbeats(MemoryPart):
 
     # ------------------------------------------------------------------ what a run looks at
 
-    async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
+    async def run_facts(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
         agent = storable(agent)
         waits = any(
             row.agent == agent and row.kind is InboxKind.MESSAGE
@@ -306,7 +306,7 @@ class MemoryHeartbeats(MemoryPart):
             dead[0].error or "",
         )
 
-    async def tell_undelivered(
+    async def notify_undelivered(
         self, heartbeat_run: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         heartbeat_run = storable(heartbeat_run)

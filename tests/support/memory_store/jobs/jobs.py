@@ -342,7 +342,7 @@ class MemoryJobs(MemoryPart):
         ]
         return found[: job_rules.MOST_UNTOLD]
 
-    async def tell_result(
+    async def notify_result(
         self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         row = self._db.cron.logs.get(storable(occurrence))
@@ -352,7 +352,7 @@ class MemoryJobs(MemoryPart):
         self._db.enqueue(storable(tuple(say)), session=None, now=now)
         return True
 
-    async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
+    async def was_notified_in(self, occurrence: OccurrenceId, target: Target) -> bool:
         chat = target.whole_chat
         return any(
             row.message.occurrence == occurrence and row.message.target.whole_chat == chat

@@ -262,8 +262,8 @@ class JobTables:
         )
         job = self.jobs.get(row.job)
         if job is not None:
-            how = job_rules.taken(job, end, row.scheduled_at, manual=row.manual)
-            update = end.update if how is job_rules.Taken.ALL else None
+            how = job_rules.applied(job, end, row.scheduled_at, manual=row.manual)
+            update = end.update if how is job_rules.AppliedEnd.ALL else None
             self.delivers.pop(job.id, None)
             if update is not None and update.delete and not update.when_delivered:
                 self.remove(job.id, forget=update.forget)

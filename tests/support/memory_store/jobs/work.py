@@ -19,7 +19,7 @@ class MemoryWorkItems(MemoryPart):
         self._db.work[item.id] = item
         return item
 
-    async def take_work(
+    async def claim_work(
         self, queue: str, job: JobId, *, now: datetime, forgotten: datetime
     ) -> StoredWorkItem | None:
         line = [each for each in self._db.work.values() if each.new.queue == storable(queue)]

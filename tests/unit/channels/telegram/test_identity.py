@@ -42,7 +42,7 @@ async def taken(bot: int, *updates: object) -> list[InboundMessage]:
     """What a bot hands to the gateway of these updates."""
     notebook = Notebook()
     taker = Updates(ScriptedClient(), Bot(bot, "GoclawTestBot"), "default")
-    await taker.take(updates, notebook, lambda _number, _message: False)
+    await taker.commit(updates, notebook, lambda _number, _message: False)
     await taker.close()
     return [one for one in notebook.taken if isinstance(one, InboundMessage)]
 

@@ -28,7 +28,7 @@ async def take(client: ScriptedClient, *updates: object, notebook: Notebook | No
     """Take updates in and let ten seconds pass."""
     taking = Updates(client, BOT, "default")
     try:
-        await taking.take(updates, notebook or Notebook(), never)
+        await taking.commit(updates, notebook or Notebook(), never)
         await asyncio.sleep(10)
     finally:
         await taking.close()
@@ -59,7 +59,7 @@ async def test_what_may_have_been_seen_before_is_marked_and_nothing_else() -> No
     """SPEC CMD-1."""
     notebook = Notebook()
     taking = Updates(ScriptedClient(), BOT, "default")
-    await taking.take([update(5), update(6)], notebook, lambda number, _: number == 5)
+    await taking.commit([update(5), update(6)], notebook, lambda number, _: number == 5)
     assert notebook.redelivered() == [[True, False]]
 
 
@@ -147,9 +147,9 @@ async def test_closing_ends_the_answers_under_way_and_begins_no_more() -> None:
     client.takes_s["answer_press"] = 5.0
     notebook = Notebook()
     taking = Updates(client, BOT, "default")
-    await taking.take([pressed(5)], notebook, never)
+    await taking.commit([pressed(5)], notebook, never)
     notebook.takes_s = 1.0
-    late = asyncio.create_task(taking.take([pressed(6)], notebook, never))
+    late = asyncio.create_task(taking.commit([pressed(6)], notebook, never))
     await asyncio.sleep(0.5)
     await taking.close()
     await late

@@ -23,7 +23,7 @@ from tests.unit.chat.access.test_pairing import code_in
 
 AT_ONCE = Ways(direct=QueuePolicy())
 DUTIES = {
-    *("asked", "claim_pending", "claim_waiting", "ended", "next_job_due", "nodes", "people"),
+    *("open_calls", "claim_pending", "claim_waiting", "ended", "next_job_due", "nodes", "people"),
     *("recover", "release_sessions", "renew", "settle_results"),
 }
 """What a process asks the database now and then, whatever happens."""

@@ -60,7 +60,7 @@ def agent_that_asks(*requests: ApprovalRequest) -> ScriptedAgent:
         return f"child says: {await here(request).children.subagent('pay', 'key')}"
 
     def choose(request: RunRequest) -> Step:
-        word = (request.said or request.prompt).split()[0]
+        word = (request.own_texts or request.prompt).split()[0]
         steps = {"pay": Do(pay), "delegate": Do(delegate), "spawn": Do(spawn)}
         return steps.get(word, Say(f"re: {request.prompt}"))
 

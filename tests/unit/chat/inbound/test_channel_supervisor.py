@@ -59,7 +59,7 @@ async def live(store: FlakyStore, node: NodeId) -> None:
 async def others_lease(store: FlakyStore, name: str = "bot:1") -> bool:
     """Whether another gateway gets the lease when it asks for it."""
     await live(store, OTHER)
-    return await store.take_lease(name, OTHER, now=LoopClock().now())
+    return await store.claim_lease(name, OTHER, now=LoopClock().now())
 
 
 def looks(supervisor: ChannelSupervisor) -> list[tuple[str, str]]:
@@ -210,8 +210,8 @@ async def test_every_channel_hears_that_a_lease_is_free_whatever_others_do_then(
     """SPEC NODE-3: a gateway that ends gives the leases of all bots back, one after the other."""
 
     class SlowForTheFirst(FlakyStore):
-        async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
-            taken = await super().take_lease(name, node, now=now)
+        async def claim_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
+            taken = await super().claim_lease(name, node, now=now)
             await asyncio.sleep(0.2 if (name, node) == ("bot:1", ME) else 0)
             return taken
 
@@ -231,7 +231,7 @@ async def test_every_channel_hears_that_a_lease_is_free_whatever_others_do_then(
 
 async def test_a_channel_waits_for_the_database_that_holds_its_lease() -> None:
     store, channel = FlakyStore(), RecordingChannel(lease="bot:1")
-    store.broken = {"take_lease"}
+    store.broken = {"claim_lease"}
     async with supervised(channel, store=store) as (supervisor, _):
         await asyncio.sleep(60)
         assert looks(supervisor) == [("reconnecting", "the database cannot be reached")]

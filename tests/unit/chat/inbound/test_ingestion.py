@@ -332,7 +332,7 @@ async def test_what_was_said_before_a_mention_is_told_with_it_once_and_remembere
         told = before("bob: where?", "cid: [photo]", "bob: Ann: here", "which?")
         assert prompts == [told]
         (request,) = gateway.scripted.requests
-        assert request.said == "which?"
+        assert request.own_texts == "which?"
         assert request.parts[-1] == TextPart("Ann (id ann): which?")
         assert request.system == (speakers.GUIDE,)
         entries = await gateway.store.history(SESSION)
@@ -432,7 +432,7 @@ async def test_a_database_that_is_away_loses_nothing() -> None:
         gateway.store.broken = {"note_unmentioned"}
         with pytest.raises(StoreUnavailable):
             await gateway.gateway.accept(batch)
-        gateway.store.broken = {"take_unmentioned"}
+        gateway.store.broken = {"claim_unmentioned"}
         await gateway.gateway.accept(batch)
         await asyncio.sleep(3)
         gateway.store.broken = set()
@@ -455,4 +455,4 @@ async def test_the_chat_of_a_direct_message_is_never_told_of() -> None:
     async with a_process(ways=WAYS) as gateway:
         await gateway.ask("hello")
         assert gateway.scripted.requests[0].system == ()
-        assert gateway.store.calls["take_unmentioned"] == 0
+        assert gateway.store.calls["claim_unmentioned"] == 0

@@ -174,7 +174,7 @@ GROUP = session_of(peer=PeerKind.GROUP)
 
 def told(request: RunRequest) -> Step:
     """``used N`` ends with so many tokens; anything else blocks."""
-    match request.said.split():
+    match request.own_texts.split():
         case ["used", tokens]:
             return Return(AgentResult("ok", context_tokens=int(tokens)))
         case ["silent"]:

@@ -212,7 +212,7 @@ async def test_failures_come_in_their_order_first_those_of_the_chat() -> None:
 
 async def test_a_channel_that_was_cut_off_neither_sends_nor_shows() -> None:
     channel = RecordingChannel()
-    channel.cut_off()
+    channel.disconnect()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(channel.send(out("one")), 60)
     assert channel.sent == []

@@ -24,7 +24,7 @@ class Line:
         self.now = self.pacer.chat_ready_at(chat, pace, self.now, draft=draft)
         self.now = self.pacer.account_ready_at(pace, self.now, draft=draft)
         self.now = self.pacer.chat_ready_at(chat, pace, self.now, draft=draft)
-        self.pacer.take(chat, pace, self.now, draft=draft)
+        self.pacer.add(chat, pace, self.now, draft=draft)
         self.sent.append((chat, self.now, draft))
         return self.now
 
@@ -61,7 +61,7 @@ def test_everything_goes_as_early_as_its_pace_allows(
 def test_drafts_leave_half_of_a_group_to_messages() -> None:
     pacer = TokenWindow()
     for second in range(10):
-        pacer.take("-100", GROUP, float(second), draft=True)
+        pacer.add("-100", GROUP, float(second), draft=True)
     assert pacer.chat_ready_at("-100", GROUP, 10.0, draft=True) == 60.0
     assert pacer.chat_ready_at("-100", GROUP, 10.0) == 10.0
 
@@ -69,37 +69,37 @@ def test_drafts_leave_half_of_a_group_to_messages() -> None:
 def test_drafts_leave_half_of_the_account_to_messages() -> None:
     pacer = TokenWindow()
     for number in range(15):
-        pacer.take(f"chat {number}", DIRECT, 0.0, draft=True)
+        pacer.add(f"chat {number}", DIRECT, 0.0, draft=True)
     assert pacer.account_ready_at(DIRECT, 0.0, draft=True) == 1.0
     assert pacer.account_ready_at(DIRECT, 0.0) == 0.0
 
 
 def test_an_edit_counts_like_a_message() -> None:
     pacer = TokenWindow()
-    pacer.take("ann", DIRECT, 0.0, draft=True)
+    pacer.add("ann", DIRECT, 0.0, draft=True)
     assert pacer.chat_ready_at("ann", DIRECT, 0.0) == 1.0
 
 
 def test_a_ticket_that_is_given_back_was_never_taken() -> None:
     pacer = TokenWindow()
-    pacer.give_back(pacer.take("-100", GROUP, 5.0))
+    pacer.give_back(pacer.add("-100", GROUP, 5.0))
     assert pacer.chat_ready_at("-100", GROUP, 5.0) == 5.0
     for number in range(30):
-        pacer.take(f"chat {number}", DIRECT, 5.0)
+        pacer.add(f"chat {number}", DIRECT, 5.0)
     assert pacer.account_ready_at(DIRECT, 5.0) == 6.0
 
 
 def test_giving_back_keeps_the_gap_that_was_there_before() -> None:
     pacer = TokenWindow()
-    pacer.take("ann", DIRECT, 0.0)
-    pacer.give_back(pacer.take("ann", DIRECT, 0.5))
+    pacer.add("ann", DIRECT, 0.0)
+    pacer.give_back(pacer.add("ann", DIRECT, 0.5))
     assert pacer.chat_ready_at("ann", DIRECT, 0.5) == 1.0
 
 
 def test_silent_chats_are_forgotten() -> None:
     pacer = TokenWindow()
     for number in range(5_000):
-        pacer.take(f"-{number}", GROUP, number * 1.0)
+        pacer.add(f"-{number}", GROUP, number * 1.0)
     assert len(pacer._chats) < 1_100
     assert len(pacer._gaps) < 1_100
 

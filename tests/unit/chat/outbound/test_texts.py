@@ -94,7 +94,7 @@ def test_a_time_out_tells_a_missed_deadline_from_a_long_run() -> None:
 )
 def test_a_cut_reply_is_marked_in_the_history(text: str, outcome: Outcome, kept: str) -> None:
     """SPEC CMD-3, CMD-4."""
-    assert texts.cut_reply(text, outcome) == kept
+    assert texts.interrupted_reply(text, outcome) == kept
 
 
 PAID = ToolCall("pay", "1", datetime(2026, 1, 1, tzinfo=UTC), ok=True)

@@ -128,8 +128,8 @@ async def test_an_operator_begins_a_session_of_another_node_anew() -> None:
 async def test_a_node_that_does_not_answer_is_named() -> None:
     async with two(Block()) as both:
         await both.works_on("long")
-        both.first.store.slow_before_s["asked"] = 60
-        both.first.container.calls.look()
+        both.first.store.slow_before_s["open_calls"] = 60
+        both.first.container.calls.poll()
         await asyncio.sleep(0.1)
         loop = asyncio.get_running_loop()
         asked_at = loop.time()
@@ -191,8 +191,8 @@ async def asking(*, hears: bool = True) -> AsyncIterator[tuple[NodeRpc, NodeRpc,
         answering = NodeRpc(both.second.store, clock, lambda: node)
         asker = NodeRpc(both.first.store, clock, both.first.node)
         if hears:
-            both.second.store.on_notice(lambda _: answering.look())
-            both.first.store.on_notice(lambda _: asker.look())
+            both.second.store.on_notice(lambda _: answering.poll())
+            both.first.store.on_notice(lambda _: asker.poll())
         task = asyncio.create_task(answering.run())
         yield asker, answering, both.second
         task.cancel()

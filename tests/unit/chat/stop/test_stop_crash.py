@@ -130,7 +130,7 @@ async def test_a_crash_before_the_end_brings_nothing_back(way: Way, again: list[
         runs = [run for run in await second.store.runs() if run.outcome is Outcome.CANCELLED]
         assert runs[0].reason in (Reason.STOPPED, Reason.STOPPED_ALL)
         # What people have seen of the answer is closed.
-        assert texts.cut_draft(Outcome.CANCELLED) in after.visible()
+        assert texts.interrupted_draft(Outcome.CANCELLED) in after.visible()
         assert "so far" not in after.visible()
         assert await second.store.drafts() == []
 

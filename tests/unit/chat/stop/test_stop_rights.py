@@ -61,7 +61,7 @@ async def tell(gateway: GatewayProcess, *said: InboundMessage) -> None:
 def stopped(gateway: GatewayProcess) -> list[str]:
     """The prompts of the runs that were stopped."""
     agent = gateway.scripted
-    return [request.said for request in agent.requests if request.run_id in agent.cancelled]
+    return [request.own_texts for request in agent.requests if request.run_id in agent.cancelled]
 
 
 def answers(gateway: GatewayProcess) -> list[str]:

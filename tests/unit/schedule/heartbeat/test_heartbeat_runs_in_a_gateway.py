@@ -125,7 +125,7 @@ async def test_what_was_told_before_is_not_told_again_for_a_day() -> None:
         await until_ended(gateway, 4)
         await asyncio.sleep(5)
         assert gateway.channel.texts()[1:] == ["Alert A.", "Alert B."]
-        gateway.clock.put_forward(timedelta(hours=24))
+        gateway.clock.advance(timedelta(hours=24))
         await until_ended(gateway, 6)
         await asyncio.sleep(5)
         assert gateway.channel.texts()[1:] == ["Alert A.", "Alert B.", "**Alert**  A."]
@@ -362,7 +362,7 @@ async def test_a_database_that_is_away_only_delays() -> None:
         await asyncio.sleep(5)
         gateway.store.away = False
         await asyncio.sleep(5.2)
-        gateway.store.broken = {"look", "finish_run", "alert_known"}
+        gateway.store.broken = {"run_facts", "finish_run", "alert_known"}
         await asyncio.sleep(5)
         gateway.store.broken = set()
         await until_ended(gateway, 1)

@@ -279,9 +279,9 @@ async def test_a_clock_that_was_wrong_for_a_moment_stops_no_heart_for_years() ->
     wrong = timedelta(days=2000)
     async with beating(database=database, spoken_by=None) as first:
         await asyncio.sleep(30)
-        first.clock.put_forward(wrong)
+        first.clock.advance(wrong)
         await until_ended(first, 1)
-        first.clock.put_forward(-wrong)
+        first.clock.advance(-wrong)
         await first.shut_down()
     async with beating(database=database, spoken_by=None) as second:
         await until_ended(second, 3)
@@ -291,9 +291,9 @@ async def test_a_clock_that_was_wrong_for_a_moment_stops_no_heart_for_years() ->
 
 async def test_heartbeat_runs_that_others_had_begun_make_no_debt_of_wakes() -> None:
     limit = WakeLimit()
-    limit.take(WAKES - 1)
+    limit.count(WAKES - 1)
     assert limit.left() == 1
-    limit.take(WAKES)
+    limit.count(WAKES)
     assert limit.left() == 0
 
 
@@ -335,7 +335,7 @@ async def test_a_clock_that_goes_back_stops_no_heart(back: timedelta) -> None:
     checklist = "- every 10m: look at the disk\n"
     async with beating(spoken_by=None, checklist=checklist) as gateway:
         await until_ended(gateway, 2)
-        gateway.clock.put_forward(-back)
+        gateway.clock.advance(-back)
         service = gateway.container.heartbeats.service
         await service.add_event(MAIN_AGENT, "the backup has failed", now=True)
         await asyncio.sleep(40)

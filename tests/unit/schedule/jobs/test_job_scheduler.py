@@ -376,7 +376,7 @@ async def test_a_clock_that_goes_back_silences_no_job(
         await jobs.add("job", schedule, policy=policy)
         while len(script.at) < 3 if runs else len(script.ended) < 3:
             await asyncio.sleep(0.1)
-        clock.put_forward(-timedelta(seconds=back_s))
+        clock.advance(-timedelta(seconds=back_s))
         begins = asyncio.get_running_loop().time()
         while len(script.at) < 5:
             await asyncio.sleep(0.1)
@@ -421,10 +421,10 @@ async def test_a_step_of_the_clock_repeats_nothing() -> None:
         await asyncio.sleep(400)
         begun = script.slugs()
         assert begun.count("daily") == 1
-        clock.put_forward(-timedelta(seconds=30))
+        clock.advance(-timedelta(seconds=30))
         await asyncio.sleep(60)
         assert script.slugs() == [*begun, "minute"]
-        clock.put_forward(-timedelta(hours=3))
+        clock.advance(-timedelta(hours=3))
         await asyncio.sleep(86_000)
         assert script.slugs().count("daily") == 1
 
@@ -492,7 +492,7 @@ async def test_a_work_item_is_reported_with_the_cause(attempt: Attempt, text: st
     job = a_job(source="q")
     held = JobExecution(claimed(job), PLAIN, node=NodeId("n"))
     items = WorkItems({"q": source})
-    await items.take(held)
+    await items.claim(held)
     ok = attempt.outcome is Outcome.COMPLETED
     end = Finish(OccurrenceStatus.OK if ok else OccurrenceStatus.FAILED)
     await items.finish(held, end, attempt)

@@ -80,7 +80,7 @@ async def test_whoever_asks_for_a_run_and_goes_away_leaves_nothing_behind() -> N
     async with a_process() as gateway:
         await gateway.ask("hello")
         job = await make(gateway, Wanted(every(600), target=TargetKind.LAST))
-        gateway.store.slow_before_s["heard"] = 5
+        gateway.store.slow_before_s["activity"] = 5
         asked = asyncio.create_task(service(gateway).run_now("job", OPERATOR))
         await asyncio.wait([asked], timeout=1)
         asked.cancel()
@@ -96,7 +96,7 @@ async def test_a_result_is_told_although_the_database_blinks_at_its_end() -> Non
         await gateway.ask("hello")
         await make(gateway, Wanted(every(600), target=TargetKind.LAST))
         await until(lambda: len(agent.requests) == 2, within_s=700)
-        gateway.store.broken = {"heard", "finish_run", "end_occurrence"}
+        gateway.store.broken = {"activity", "finish_run", "end_occurrence"}
         await asyncio.sleep(10)
         gateway.store.broken = set()
         await gateway.channel.until_sent(2)
@@ -110,7 +110,7 @@ async def test_a_reminder_comes_although_the_database_blinks_when_it_begins_and_
         await gateway.ask("hello")
         job = await make(gateway, Wanted(at(600), target=TargetKind.LAST))
         await asyncio.sleep(590)
-        gateway.store.broken = {"heard", "begin_run"}
+        gateway.store.broken = {"activity", "begin_run"}
         await asyncio.sleep(20)
         gateway.store.broken = set()
         await gateway.channel.until_sent(2)
@@ -279,7 +279,7 @@ class Slow:
         self.take_s, self.done_s, self.bug = take_s, done_s, bug
         self.told: list[str] = []
 
-    async def take(self, job: JobId) -> WorkItem | None:
+    async def claim(self, job: JobId) -> WorkItem | None:
         await asyncio.sleep(self.take_s)
         return WorkItem("1", f"work of {job}")
 

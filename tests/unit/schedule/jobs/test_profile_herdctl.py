@@ -48,7 +48,7 @@ class Pile:
     items: list[WorkItem]
     reports: list[str] = field(default_factory=list)
 
-    async def take(self, job: JobId) -> WorkItem | None:
+    async def claim(self, job: JobId) -> WorkItem | None:
         return self.items.pop(0) if self.items else None
 
     async def done(self, item: WorkItem, *, ok: bool, text: str) -> None:
