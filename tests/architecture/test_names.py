@@ -15,6 +15,15 @@ PRIVATE_WORDS = re.compile(
 )
 """Words that a reader would have to learn first; see ``docs/architecture.md`` for those in use."""
 
+GENERIC = frozenset({
+    *("asked", "bring", "cover", "cut", "hear", "heard", "keep", "kept", "look", "meet", "met"),
+    *("put", "said", "take", "taken", "tell", "told"),
+})  # fmt: skip
+"""Words that say nothing to a reader who jumps to a definition. Instead: notify, claim, poll, load,
+store, retain, truncate, cancel, on_event, request."""
+MOST_GENERIC = 67
+"""The number of functions and classes with such a word in their names. It may only fall."""
+
 PLACES: defaultdict[str, list[str]] = defaultdict(list)
 for module in modules():
     for node in module.tree.body:
@@ -28,3 +37,14 @@ def test_a_public_class_name_is_defined_once() -> None:
 
 def test_class_names_use_no_private_words() -> None:
     assert [name for name in PLACES if PRIVATE_WORDS.search(name)] == []
+
+
+def test_no_new_name_says_only_that_something_is_taken_or_told() -> None:
+    found = [
+        f"{module.name}.{node.name}"
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if GENERIC & {word.lower() for word in re.findall(r"[A-Z]?[a-z]+", node.name)}
+    ]
+    assert len(found) <= MOST_GENERIC, found
