@@ -218,7 +218,7 @@ def _lanes(status: GatewayStatus) -> Iterator[Metric]:
     lanes = {lane.name: lane for lane in status.lanes}
     for name, text, figures in (
         ("slots", "Size of a lane in runs.", {n: one.concurrency for n, one in lanes.items()}),
-        ("running", "Running runs of a lane.", {n: one.active for n, one in lanes.items()}),
+        ("running", "Runs in progress in a lane.", {n: one.active for n, one in lanes.items()}),
         (
             "waiting",
             "Runs that wait for a slot of a lane.",
