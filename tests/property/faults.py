@@ -133,8 +133,8 @@ speculative / state_machine: the messages of a run that begins again do not coun
 +        self.alias(run.id, into)
 +        for run_id
 speculative / models: a run that begins again looks stopped
--        known = (None, Outcome.INTERRUPTED)
-+        known = (None,)
+-        return self.stop_outcome not in (None, Outcome.INTERRUPTED)
++        return self.stop_outcome is not None
 bursts / debounce: restarts are not limited
 -        return missing <= (self._restarts - 1) * self._turns
 +        return True
@@ -184,7 +184,7 @@ crowd / scheduler: shrinking a lane cancels runs
 -        lane.resize(concurrency)
 +        lane.resize(concurrency)
 +        inside = [r for r in self._machine.requests.values() if r.works_in(lane)]
-+        self._machine.cut(inside[concurrency:], Outcome.CANCELLED, Reason.STOPPED, now)
++        self._machine.end_all(inside[concurrency:], Outcome.CANCELLED, Reason.STOPPED, now)
 chats / state_machine: an abandoned run keeps its slots
 -Outcome.ABANDONED, request.reason))
 -        self._free(request, now)
