@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,8 +27,6 @@ from goclaw_py.operations.health import Exposition
 from goclaw_py.records import Node, Place
 from goclaw_py.scheduler.snapshots import slow_waits
 from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, GatewayStatus, PeerView
-
-log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 1.0
 """How long a quick status waits for a database that was just reachable."""

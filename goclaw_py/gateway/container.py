@@ -292,7 +292,7 @@ class Container:
         )
         local = LocalStops(
             self.dispatcher,
-            self.turns.of_runs,
+            self.turns,
             self.outages,
             self.children,
             database,

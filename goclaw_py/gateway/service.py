@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 
@@ -21,12 +20,7 @@ from goclaw_py.operations.sessions.operations import Sessions
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.records import Store
 from goclaw_py.runs.events.live import LiveEvent, LiveNow
-from goclaw_py.scheduler.views import (
-    GatewayStatus,
-    RunView,
-)
-
-log = logging.getLogger(__name__)
+from goclaw_py.scheduler.views import GatewayStatus, RunView
 
 
 class GatewayControl(StoreControl):
@@ -43,16 +37,16 @@ class GatewayControl(StoreControl):
         services = container.job_module.service, container.heartbeats.service
         accounts = lambda: container.policies.accounts  # noqa: E731
         super().__init__(store, clock, *services, chat_rules=accounts, settings=settings)
-        self._runs = Runs(store, clock, container.runs)
-        self._lanes = Lanes(clock, RunningGateway(container.dispatcher, status))
+        self.runs = Runs(store, clock, container.runs)
+        self.lanes = Lanes(clock, RunningGateway(container.dispatcher, status))
         self._container = container
         self._dispatcher = container.dispatcher
         self._children = container.children
         self._feed = container.feed
-        self._nodes = Nodes(store, clock, container.calls)
-        self._deliveries = Deliveries(store, clock, container.meter)
+        self.nodes = Nodes(store, clock, container.calls)
+        self.deliveries = Deliveries(store, clock, container.meter)
         live = LiveSessions(store, clock, container)
-        self._sessions = Sessions(store, clock, self._console_agent, live)
+        self.sessions = Sessions(store, clock, self._console_agent, live)
 
     async def _key(self, session: str) -> SessionKey:
         return await find_session(

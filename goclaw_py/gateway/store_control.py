@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import datetime
-from typing import TypeVar
 
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.core.errors import NoGateway, NotFound
@@ -44,8 +43,6 @@ from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 
 class StoreControl:
     """The operations that need only the database. See ``operations.control.Control``."""
@@ -63,24 +60,16 @@ class StoreControl:
         self._settings = settings
         self._chat_rules = chat_rules
         self._clock = clock
-        self._jobs = jobs or JobService(store, clock, JobCreationRules(DEFAULT_PROFILE))
-        self._heartbeats = heartbeats or service_of(store, clock, HeartbeatSetup(), ())
-        self._approvals = Approvals(store, clock)
-        self._deliveries = Deliveries(store, clock)
-        self._people = People(store, clock)
-        self._runs = Runs(store, clock)
-        self._lanes = Lanes(clock)
-        self._sessions = Sessions(store, clock, self._console_agent)
-        self._nodes = Nodes(store, clock)
-        self._usage = UsageReports(store, clock)
-
-    @property
-    def jobs(self) -> JobService:
-        return self._jobs
-
-    @property
-    def heartbeats(self) -> HeartbeatService:
-        return self._heartbeats
+        self.jobs = jobs or JobService(store, clock, JobCreationRules(DEFAULT_PROFILE))
+        self.heartbeats = heartbeats or service_of(store, clock, HeartbeatSetup(), ())
+        self.approvals = Approvals(store, clock)
+        self.deliveries = Deliveries(store, clock)
+        self.people = People(store, clock)
+        self.runs = Runs(store, clock)
+        self.lanes = Lanes(clock)
+        self.sessions = Sessions(store, clock, self._console_agent)
+        self.nodes = Nodes(store, clock)
+        self.usage = UsageReports(store, clock)
 
     @property
     def settings(self) -> SettingsService:
@@ -89,41 +78,9 @@ class StoreControl:
             raise NoGateway("the settings are not known here")
         return self._settings
 
-    @property
-    def approvals(self) -> Approvals:
-        return self._approvals
-
-    @property
-    def nodes(self) -> Nodes:
-        return self._nodes
-
-    @property
-    def deliveries(self) -> Deliveries:
-        return self._deliveries
-
-    @property
-    def sessions(self) -> Sessions:
-        return self._sessions
-
     def _console_agent(self) -> AgentName:
         console = self._chat_rules().get(CONSOLE)
         return MAIN_AGENT if console is None else console.agent
-
-    @property
-    def people(self) -> People:
-        return self._people
-
-    @property
-    def runs(self) -> Runs:
-        return self._runs
-
-    @property
-    def lanes(self) -> Lanes:
-        return self._lanes
-
-    @property
-    def usage(self) -> UsageReports:
-        return self._usage
 
     async def why(self, about: str | None = None) -> Explanation:
         return await explain(self._sources(), about)

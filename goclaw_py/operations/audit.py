@@ -113,10 +113,3 @@ async def audit_pages(reader: AuditReader, only: AuditFilter) -> AsyncGenerator[
         if len(found) < _PAGE:
             return
         before = found[-1].id
-
-
-class NoAudit:
-    """Records nothing, for parts that are used without a gateway."""
-
-    async def record(self, *_action: object, **_facts: object) -> None:
-        """Do nothing; see ``AuditLog``."""

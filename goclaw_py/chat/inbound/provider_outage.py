@@ -241,10 +241,6 @@ class ProviderOutageBuffer:
             self._try_at(outage, soon)
         return True
 
-    def of(self, session: SessionKey) -> list[Turn]:
-        """Return the turns of a session that are held, or will be; the oldest first."""
-        return self._turns.held_or_undone(session)
-
     def take(self, turns: Collection[Turn]) -> None:
         """Remove turns that were stopped.
 
@@ -256,10 +252,6 @@ class ProviderOutageBuffer:
             outage = self._outages.get(turn.agent)
             if was_held and outage is not None:
                 self._go_on(outage)
-
-    def has_session(self, key: SessionKey) -> bool:
-        """Return whether a session has held turns."""
-        return self._turns.has_held(key)
 
     def views(self) -> tuple[OutageView, ...]:
         """Return the outages, for people."""

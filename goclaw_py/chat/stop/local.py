@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
+from goclaw_py.chat.inbound.turns import Turns
 from goclaw_py.chat.stop.database import DatabaseStops
 from goclaw_py.chat.stop.plan import (
     Plan,
@@ -43,7 +44,6 @@ BACKGROUND = (WorkKind.CHILDREN, *_LATER)
 
 
 _NOTHING = StopReport()
-_STOPPING = RunState.STOPPING
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +103,12 @@ class BackgroundRuns(Protocol):
 
 
 class LocalStops:
-    """Reads what there is, makes the plan, and cancels what it lists.
-
-    Args:
-        turns: Returns the turns of some requests, as far as they are chat turns.
-    """
+    """Reads what there is, makes the plan, and cancels what it lists."""
 
     def __init__(
         self,
         dispatcher: Dispatcher,
-        turns: Callable[[Collection[RunId]], Sequence[Turn]],
+        turns: Turns,
         outages: ProviderOutageBuffer,
         children: BackgroundRuns,
         database: DatabaseStops,
@@ -133,7 +129,7 @@ class LocalStops:
 
     def is_busy(self, session: SessionKey) -> bool:
         """Return whether something runs or waits in a session, also for a provider."""
-        return bool(self.runs(session)) or self._outages.has_session(session)
+        return bool(self.runs(session)) or self._turns.has_held(session)
 
     def has_subagents(self, session: SessionKey) -> bool:
         """Return whether background subagents of a session run or wait."""
@@ -146,7 +142,7 @@ class LocalStops:
 
     def turns(self, session: SessionKey) -> Sequence[Turn]:
         """Return the turns of the running and waiting runs of a session."""
-        return self._turns([run.id for run in self.runs(session)])
+        return self._turns.of_runs([run.id for run in self.runs(session)])
 
     def _facts(self, stop: Stop, chat: Target | None) -> list[Work]:
         """Return all work that this process knows, except messages without a turn."""
@@ -154,7 +150,7 @@ class LocalStops:
         if stop.session is not None:
             background = self._children.in_background(stop.session)
             found = self._dispatcher.stop_candidates(stop.session, stop.by, background)
-            turns = {turn.id: turn for turn in self._turns([one.id for one in found])}
+            turns = {turn.id: turn for turn in self._turns.of_runs([one.id for one in found])}
             for one in found:
                 messages = _messages_of(turns.get(one.id))
                 facts.append(request_fact(one, stop.session, background, messages))
@@ -166,7 +162,7 @@ class LocalStops:
                     frozenset(filter(None, (turn.id, turn.former))),
                     messages=_messages_of(turn),
                 )
-                for turn in self._outages.of(stop.session)
+                for turn in self._turns.held_or_undone(stop.session)
             ]
         if chat is not None:
             here = person_at(chat, "")
@@ -246,11 +242,11 @@ class LocalStops:
         if stop.everything and stop.session is not None and WorkKind.SUBAGENTS in kinds:
             # Also those that have ended, but whose results are not here yet.
             self.database.add_runs(self._children.silence(stop.session, stop.by))
-        running = list(self._turns(done.stopped))
+        running = list(self._turns.of_runs(done.stopped))
         answering = {turn.id for turn in running}
         self.database.add_runs(run for run in done.stopped if run not in answering)
         if again := [RunId(work.id) for work in chosen.again]:
-            running += self._turns(again)
+            running += self._turns.of_runs(again)
             self._dispatcher.stop_these(again, stop.reason)
         held = self._cancel_held(chosen, stop)
         jobs = [] if chat is None else self._cancel_jobs(chosen, chat)
@@ -267,7 +263,7 @@ class LocalStops:
             ),
             # Their ends are not stored yet, so all of them are known.
             running=(*stopped.running, *running),
-            waiting=(*stopped.waiting, *self._turns(done.dropped), *held),
+            waiting=(*stopped.waiting, *self._turns.of_runs(done.dropped), *held),
             ending=(*stopped.ending, *self._ending(facts, stop, kinds)),
             jobs=(*stopped.jobs, *jobs),
             messages=(
@@ -286,7 +282,7 @@ class LocalStops:
         tasks = {work.id for work in requests if work.kind is WorkKind.SUBAGENTS}
         if stop.everything:  # with the others it counts as what it is
             tasks -= {work.id for work in requests if work.ancestors}
-        elif not (requests and requests[0].kind is WorkKind.SUBAGENTS):
+        elif requests[0].kind is not WorkKind.SUBAGENTS:
             tasks.clear()
         done.stopped += [run for run in done.dropped if run in tasks]
         done.dropped = [run for run in done.dropped if run not in tasks]
@@ -296,16 +292,19 @@ class LocalStops:
         ids = {work.id for work in chosen.of_kind(WorkKind.PROVIDER)}
         if not ids or stop.session is None:
             return []
-        held = [turn for turn in self._outages.of(stop.session) if turn.id in ids]
+        held = [turn for turn in self._turns.held_or_undone(stop.session) if turn.id in ids]
         self._outages.take(held)
         # Immediately: they have no owner, and a reload would claim them.
         self.database.add_turns(held, stop.reason)
         return held
 
     def _cancel_jobs(self, chosen: Plan, chat: Target) -> list[RunId]:
+        wanted = [RunId(work.id) for work in chosen.of_kind(WorkKind.JOBS)]
+        if not wanted:
+            return []
         occurrences = {job.run: job.occurrence for job in self.database.jobs.stoppable(chat)}
         jobs: list[RunId] = []
-        for run in (RunId(work.id) for work in chosen.of_kind(WorkKind.JOBS)):
+        for run in wanted:
             done = self.database.jobs.stop_run(run)
             self.database.add_runs((run, occurrences[run]))
             if done.stopped or done.dropped:
@@ -322,7 +321,7 @@ class LocalStops:
         requests = [
             RunId(w.id) for w in facts if w.kind is WorkKind.SESSION and w.belongs_to(stop.by)
         ]
-        return self._turns(
+        return self._turns.of_runs(
             [run for run in requests if self._dispatcher.state(run) is RunState.STOPPING]
         )
 

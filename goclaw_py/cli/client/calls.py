@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
 from functools import cached_property, partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, get_type_hints
@@ -103,9 +103,7 @@ class _RemoteService(Remote):
     def __init__(self, service: type, send: RequestSender, refused: Refused | None) -> None:
         self._send = send
         for name, one in operations_of(service).items():
-            # A segment is quoted whole: the converter of a placeholder is for the server.
-            route = one.route.replace(":path}", "}")
-            sent = _sender(getattr(service, name), replace(one, route=route))
+            sent = _sender(getattr(service, name), one)
             if refused is not None:
                 sent = _refused(sent, getattr(service, name), refused)
             setattr(self, name, partial(sent, self))
@@ -151,6 +149,7 @@ class _Call:
     def request(self, arguments: Mapping[str, object]) -> tuple[str, str, object, Params]:
         """Return the request for these arguments, the service itself included."""
         operation = self.operation
+        # A segment is quoted whole: the converter of a placeholder is for the server.
         verb, path = operation.route.replace(":path}", "}").split()
         _, *given = arguments.items()
         rest = dict(given)

@@ -37,7 +37,7 @@ class LiveSessions:
         self._stops = container.stops
         self._names = container.names
         self.forget_title = container.gateway.forget_title
-        self._outages = container.outages
+        self._turns = container.turns
         self._places = container.policies.places
         self._bring = container.gateway.bring
         self._coming: Counter[SessionKey] = Counter()
@@ -111,11 +111,7 @@ class LiveSessions:
         if session.waiting or await self._store.runs(RunQuery(limit=1, session=key, active=True)):
             return True
         # Last, and without a turn of the loop after it: of two at once only one finds it free.
-        return (
-            key in self._coming
-            or self._dispatcher.has_session(key)
-            or self._outages.has_session(key)
-        )
+        return key in self._coming or self._dispatcher.has_session(key) or self._turns.has_held(key)
 
     def _row(self, session: Session, target: Target, text: str) -> NewInbox:
         message = InboundMessage(

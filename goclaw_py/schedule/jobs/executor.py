@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 
 from goclaw_py.core.errors import ApprovalNeeded, WorkSourceError
@@ -54,8 +53,6 @@ from goclaw_py.schedule.jobs.work_items import NoWork, WorkItems
 from goclaw_py.schedule.models import NOTHING, Attempt
 from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import RunState
-
-log = logging.getLogger(__name__)
 
 
 class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -50,8 +49,6 @@ from goclaw_py.web.pages.rendering import NAVIGATION, THEMES, Assets, Pages
 from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, form
 from goclaw_py.web.pages.signing_in.pages import SignInPages, own_place
 from goclaw_py.web.sealing import SEAL, sealed
-
-log = logging.getLogger(__name__)
 
 _POLICY: Final = "; ".join(
     (

@@ -349,7 +349,7 @@ class Scene:
         boxes = Mailboxes(turns)
         database = DatabaseStops(store, clock, lambda: HERE, boxes, self, lambda _: ())
         contexts = ContextUsage({})
-        self.stops = LocalStops(dispatcher, lambda _: [], outages, self, database, contexts)
+        self.stops = LocalStops(dispatcher, turns, outages, self, database, contexts)
 
     def in_background(self, session: SessionKey) -> list[RunId]:
         return list(self.subagents)
