@@ -55,8 +55,10 @@ def one_line(text: str, limit: int = 60) -> str:
     return flat if cell_len(flat) <= limit else set_cell_size(flat, limit - 1) + "…"
 
 
-def duration(seconds: float) -> str:
+def duration(seconds: float | None) -> str:
     """Format a duration in its two largest units, such as ``2h 5m``; below a minute ``1.5s``."""
+    if seconds is None:
+        return ""
     if seconds < 60:
         return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
     rest = int(seconds)

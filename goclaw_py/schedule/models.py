@@ -14,6 +14,16 @@ from goclaw_py.core.text import error_text
 from goclaw_py.core.time.clock import Clock
 
 
+def ran_s(started_at: datetime | None, finished_at: datetime | None) -> float | None:
+    """Return how long something ran, in seconds; None if it did not start or still runs.
+
+    It is never negative, whichever clocks gave the two times.
+    """
+    if started_at is None or finished_at is None:
+        return None
+    return max(0.0, (finished_at - started_at).total_seconds())
+
+
 class Superseded(Exception):
     """The job or heartbeat was paused, deleted or changed before the attempt started."""
 

@@ -38,13 +38,6 @@ def _status(heartbeat_run: HeartbeatRun) -> HeartbeatRunStatus:
     )
 
 
-def _took_s(heartbeat_run: HeartbeatRun) -> float | None:
-    """Return how long the agent ran, in seconds; None if it did not, or still is."""
-    if heartbeat_run.started_at is None or heartbeat_run.finished_at is None:
-        return None
-    return max(0.0, (heartbeat_run.finished_at - heartbeat_run.started_at).total_seconds())
-
-
 def _said(heartbeat_run: HeartbeatRun) -> str:
     return without_token(heartbeat_run.reply).strip()
 
@@ -60,7 +53,6 @@ WORDS: Final[Mapping[str, object]] = {
     "status_of": _status,
     "outcome_words": outcome_words,
     "advice": advice,
-    "took_s": _took_s,
     "cost": cost,
     "said": _said,
     "state": _state,

@@ -13,6 +13,7 @@ from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import HeartbeatRunKind, OpenEnum
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import Usage
+from goclaw_py.schedule.models import ran_s
 
 WAKES_APART: Final = timedelta(seconds=30)
 """A wake waits until this long after the start of the agent's last run (SPEC HB-11)."""
@@ -216,6 +217,11 @@ class HeartbeatRun:
     def outcome(self) -> str:
         """Return the status as it is shown: ``ok``, ``skipped:empty`` (SPEC HB-9)."""
         return self.status if self.skip is None else f"{self.status}:{self.skip}"
+
+    @property
+    def duration_s(self) -> float | None:
+        """How long the agent ran, in seconds; None if it did not start or still runs."""
+        return ran_s(self.started_at, self.finished_at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from goclaw_py.core.outcomes import OpenEnum
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import Usage
 from goclaw_py.schedule.jobs.models import Job, JobState
+from goclaw_py.schedule.models import ran_s
 
 MAX_CLAIMS: Final = 3
 """An occurrence fails after this many claims whose runs killed their processes (CRON-5)."""
@@ -243,6 +244,11 @@ class LoggedOccurrence:
     def cursor(self) -> Cursor:
         """The position in a list of occurrences."""
         return Cursor(self.scheduled_at, (self.id,))
+
+    @property
+    def duration_s(self) -> float | None:
+        """How long it ran, in seconds; None if it did not start or still runs."""
+        return ran_s(self.started_at, self.finished_at)
 
 
 @dataclass(frozen=True, slots=True)

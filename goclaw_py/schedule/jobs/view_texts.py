@@ -73,13 +73,6 @@ def _cause(job: Job, most: int) -> str:
     return f": {error}" if error else ""
 
 
-def duration_s(row: LoggedOccurrence) -> float | None:
-    """Return how long an occurrence ran, in seconds; None if it did not start or still runs."""
-    if row.started_at is None or row.finished_at is None:
-        return None
-    return max(0.0, (row.finished_at - row.started_at).total_seconds())
-
-
 _WHY: Final[Mapping[Why, str]] = {
     Why.NO_WORK: "there was no work for it",
     Why.BUSY: "its session or its agent was busy",

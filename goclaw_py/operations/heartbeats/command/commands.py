@@ -14,7 +14,7 @@ from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.context import AsJson, answer, cli, is_live, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Printer, plain, show_json
+from goclaw_py.cli.output import Printer, duration, plain, show_json
 from goclaw_py.cli.progress import report
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import AgentName, HeartbeatRunId
@@ -210,7 +210,9 @@ def _say_heartbeat_run(
     if as_json:
         show_json(HeartbeatRun, heartbeat_run)
     else:
-        facts = ", ".join(filter(None, [words.took(heartbeat_run), cost(heartbeat_run.usage)]))
+        facts = ", ".join(
+            filter(None, [duration(heartbeat_run.duration_s), cost(heartbeat_run.usage)])
+        )
         typer.echo(
             plain(f"{outcome}{f' ({facts})' if facts else ''}: {outcome_words(heartbeat_run)}")
         )

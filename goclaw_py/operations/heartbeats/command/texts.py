@@ -104,7 +104,7 @@ def show_heartbeat_runs(
             *((display.cell(heartbeat_run.agent),) if with_agent else ()),
             local(heartbeat_run.claimed_at, zones.get(heartbeat_run.agent, "UTC")),
             _KINDS[heartbeat_run.kind.value],
-            took(heartbeat_run),
+            duration(heartbeat_run.duration_s),
             outcome(heartbeat_run),
             str(heartbeat_run.attempts or ""),
             heartbeat_run.delivery,
@@ -131,15 +131,6 @@ def remark(heartbeat_run: HeartbeatRun) -> str:
 def said(heartbeat_run: HeartbeatRun) -> str:
     """Return the reply of the agent as people read it, "" if there is none."""
     return without_token(heartbeat_run.reply).strip()
-
-
-def took(heartbeat_run: HeartbeatRun) -> str:
-    """Return how long the agent ran, "" if it did not run or is still running."""
-    if heartbeat_run.started_at is None or heartbeat_run.finished_at is None:
-        return ""
-    return duration(
-        max(0.0, (heartbeat_run.finished_at - heartbeat_run.started_at).total_seconds())
-    )
 
 
 def due(view: HeartbeatView) -> str:

@@ -258,7 +258,7 @@ def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
         (
             *((row.slug,) if with_job else ()),
             f"{local(row.scheduled_at, _zone(row))}{' manual' if row.manual else ''}",
-            words.took(row),
+            duration(row.duration_s),
             words.ended(row),
             str(row.attempts),
             row.delivery,

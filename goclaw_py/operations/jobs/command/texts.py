@@ -12,7 +12,7 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import named
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames
-from goclaw_py.cli.output import Printer, duration, plain, when
+from goclaw_py.cli.output import Printer, plain, when
 from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import JobError, UnknownJob
 from goclaw_py.core.ids import Owner
@@ -22,7 +22,7 @@ from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, Why
 from goclaw_py.schedule.jobs.job_json import job_json
 from goclaw_py.schedule.jobs.models import SLUG, Job, JobTarget, TargetKind
-from goclaw_py.schedule.jobs.view_texts import duration_s, obstacle, plan, trouble
+from goclaw_py.schedule.jobs.view_texts import obstacle, plan, trouble
 
 _REASON = 80
 
@@ -70,12 +70,6 @@ def ended(row: LoggedOccurrence) -> str:
         Why.NO_REPLY: "not delivered: the reply was empty",
     }
     return f"{row.status.value} ({silent.get(row.why, row.why.value)})" if row.why else row.status
-
-
-def took(row: LoggedOccurrence) -> str:
-    """Return how long an occurrence ran, "" if it did not run or is still running."""
-    seconds = duration_s(row)
-    return "" if seconds is None else duration(seconds)
 
 
 def cost(row: LoggedOccurrence) -> str:

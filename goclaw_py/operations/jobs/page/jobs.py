@@ -31,7 +31,6 @@ from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, Occurrenc
 from goclaw_py.schedule.jobs.models import SLUG, Job, JobState, Payload, TargetKind
 from goclaw_py.schedule.jobs.policy import JobPolicy
 from goclaw_py.schedule.jobs.view_texts import (
-    duration_s,
     kind_and_text,
     obstacle,
     plan,
@@ -207,7 +206,7 @@ async def _one(service: PageServices, query: Query) -> Facts:
         jobs.stats(job.id, BY, since=since),
     )
     more, rows = len(rows) > SHOWN, rows[:SHOWN]
-    durations = [lasted for row in rows if (lasted := duration_s(row)) is not None]
+    durations = [row.duration_s for row in rows if row.duration_s is not None]
     kind, text = kind_and_text(job.spec.payload)
     return {
         "title": job.spec.title,
@@ -226,7 +225,6 @@ async def _one(service: PageServices, query: Query) -> Facts:
         "stats": stats,
         "days": STATISTICS_DAYS,
         "rows": rows,
-        "took_s": duration_s,
         "why": _why,
         "cost": cost,
         "longest_s": max(durations, default=None),
