@@ -195,6 +195,6 @@ def _hear(notice: Notice, container: Container, cluster: Membership, pending: Wa
         case Notice.NODES:
             cluster.check_others()
             container.calls.poll()
-            container.supervisor.look()
+            container.supervisor.check_leases()
         case Notice.PEOPLE:
             pass

@@ -160,7 +160,7 @@ async def heartbeat_runs_of(
     scheduler = RunScheduler({MAIN_LANE: 1, CRON_LANE: lane})
     container = Container(store, CLOCK, scheduler, deps, lambda: cluster.node.id)
     heartbeats = container.heartbeats
-    heartbeats.heartbeat_runs._on_end = heard.note  # noqa: SLF001
+    heartbeats.heartbeat_runs.on_end = heard.note
 
     def hear(notice: Notice) -> None:
         if notice is Notice.CRON:

@@ -72,7 +72,7 @@ class NativeDrafts:
         if growing is None and len(self._growing) < _MOST:
             self._last += 1
             growing = self._growing[run] = _Growing(place, self._last)
-            growing.task = asyncio.create_task(self._keep_showing(growing), name="telegram draft")
+            growing.task = asyncio.create_task(self._show_regularly(growing), name="telegram draft")
         return growing
 
     def end(self, run: RunId) -> None:
@@ -90,7 +90,7 @@ class NativeDrafts:
         if self._ending:
             await asyncio.wait(self._ending)
 
-    async def _keep_showing(self, growing: _Growing) -> None:
+    async def _show_regularly(self, growing: _Growing) -> None:
         pause = EVERY_S
         while True:
             growing.changed.clear()

@@ -383,7 +383,7 @@ class Service:
             case Notice.NODES:
                 self._cluster.check_others()
                 self._container.calls.poll()
-                self._container.supervisor.look()
+                self._container.supervisor.check_leases()
 
     def _on_lost(self, node: NodeId) -> None:
         """Forget claimed messages, which other nodes now own, before the channels have stopped."""

@@ -97,12 +97,12 @@ class ClusterLanePermits:
                 look_at = loop.time() + _LOOK_S
             try:
                 for lane in self._lanes:
-                    await self._keep_reporting(lane, look=look)
+                    await self._report_regularly(lane, look=look)
             except StoreUnavailable as error:
                 log.debug("store_unavailable", extra={"error": str(error), "part": "shared_lanes"})
             await self._wake.wait(look_at - loop.time())
 
-    async def _keep_reporting(self, lane: LaneName, *, look: bool) -> None:
+    async def _report_regularly(self, lane: LaneName, *, look: bool) -> None:
         """Report changes; with ``look``, also repeat the request while a run waits."""
         node = self._node()
         if node != self._owner:

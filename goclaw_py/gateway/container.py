@@ -172,7 +172,7 @@ class Container:
             agent_executor=agent_executor,
             budget_tracker=self.budget_tracker,
             feed=self.feed,
-            deliver=lambda rows: self.gateway.bring(rows),  # noqa: PLW0108 - it is built later
+            deliver=lambda rows: self.gateway.deliver(rows),  # noqa: PLW0108 - it is built later
             ask=ask,
             run_timeout_s=deps.run_timeout_s,
         )

@@ -184,7 +184,7 @@ class Turn:
         return any(external_id(row.message) == external_id(message) for row in self.rows)
 
     @property
-    def taken_in(self) -> tuple[int, ...]:
+    def steered_rows(self) -> tuple[int, ...]:
         """Return the ids of the rows that joined its run after its start."""
         begun_with = () if self.run is None else self.run.inbox
         return tuple(row.id for row in self.rows if row.id not in begun_with)

@@ -135,7 +135,7 @@ class ScriptedAgent:
         return [request.prompt for request in self.requests]
 
     @property
-    def said(self) -> list[str]:
+    def texts(self) -> list[str]:
         """Return the prompts of ``requests`` without the names of their senders."""
         return [request.own_texts for request in self.requests]
 

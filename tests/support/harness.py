@@ -438,7 +438,7 @@ class GatewayProcess:
             case Notice.NODES:
                 self.cluster.check_others()
                 self.container.calls.poll()
-                self.container.supervisor.look()
+                self.container.supervisor.check_leases()
 
     def _on_lost(self, node: NodeId) -> None:
         self.container.forget(node)

@@ -67,7 +67,7 @@ class CommandHandlers:
             answer = OutboundMessage(message.target, text)
         await self._settle(row, Outcome.COMPLETED, say=[answer] if answer.text else [])
 
-    async def cover(self, row: InboxRow, reason: Reason) -> None:
+    async def end_cancelled(self, row: InboxRow, reason: Reason) -> None:
         """End a message that a stop cancelled during its commit.
 
         Raises ``StoreUnavailable``.

@@ -48,7 +48,7 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Request:
     """A command, with the service and the agent; ``zone``: the time zone chosen in its chat."""
 
     service: HeartbeatService
@@ -68,7 +68,7 @@ class _Asked:
         return self.here(await self.service.view(self.agent))
 
 
-_Act = Callable[[_Asked], Awaitable[str]]
+_Act = Callable[[_Request], Awaitable[str]]
 
 
 class HeartbeatCommands:
@@ -113,7 +113,7 @@ class HeartbeatCommands:
             return words.NONE
         act: _Act | None
         if command.name == "mute":
-            text, act = command.line.lower(), self._mute if command.line else self._tell_mute
+            text, act = command.line.lower(), self._mute if command.line else self._mute_status
         else:
             act = self._acts.get(command.action)
             if act is None:
@@ -124,99 +124,99 @@ class HeartbeatCommands:
         message = row.message
         zone = await self._zone_of(owner_of(message.target, message.peer))
         try:
-            return await act(_Asked(self._service, row.agent, row, text, zone))
+            return await act(_Request(self._service, row.agent, row, text, zone))
         except HeartbeatError as error:
             return words.refused(error)
 
     # ------------------------------------------------------------------ heartbeat runs
 
-    async def _status(self, asked: _Asked) -> str:
-        return "\n".join([*status_lines(await asked.view()), words.HOW])
+    async def _status(self, request: _Request) -> str:
+        return "\n".join([*status_lines(await request.view()), words.HOW])
 
-    async def _why(self, asked: _Asked) -> str:
-        return "\n".join(why(await asked.view()))
+    async def _why(self, request: _Request) -> str:
+        return "\n".join(why(await request.view()))
 
-    async def _switch(self, asked: _Asked, *, on: bool) -> str:
-        view = await asked.service.switch(asked.agent, on=on)
-        log.info("heartbeat_switched_in_chat", extra=_facts(asked) | {"on": on})
-        return words.switched(asked.here(view))
+    async def _switch(self, request: _Request, *, on: bool) -> str:
+        view = await request.service.switch(request.agent, on=on)
+        log.info("heartbeat_switched_in_chat", extra=_facts(request) | {"on": on})
+        return words.switched(request.here(view))
 
-    async def _now(self, asked: _Asked) -> str:
-        view = await asked.view()
-        if _has_begun(view, since=asked.row.received_at):
+    async def _now(self, request: _Request) -> str:
+        view = await request.view()
+        if _has_begun(view, since=request.row.received_at):
             return words.begun(view)
         if not view.heartbeat.is_on:
             return words.off(view)
-        match await asked.service.run_now(asked.agent):
+        match await request.service.run_now(request.agent):
             case NoHeartbeat.ALREADY_RUNNING:
                 return words.ALREADY_RUNNING
             case NoHeartbeat.OFF:
                 return words.NOT_CARRIED_OUT
             case _:
-                log.info("heartbeat_run_in_chat", extra=_facts(asked))
+                log.info("heartbeat_run_in_chat", extra=_facts(request))
                 return words.begun(view)
 
     # ------------------------------------------------------------------ mute
 
-    async def _tell_mute(self, asked: _Asked) -> str:
-        return words.muted(await asked.view())
+    async def _mute_status(self, request: _Request) -> str:
+        return words.muted(await request.view())
 
-    async def _mute(self, asked: _Asked) -> str:
-        view = await asked.view()
+    async def _mute(self, request: _Request) -> str:
+        view = await request.view()
         # From when it was asked for: a second time must not make it longer.
-        asked_at = asked.row.received_at
-        until = mute_end(asked.text, asked_at=asked_at, zone=view.policy.zone)
+        asked_at = request.row.received_at
+        until = mute_end(request.text, asked_at=asked_at, zone=view.policy.zone)
         if until is None:
-            await asked.service.mute(asked.agent, None)
-            log.info("heartbeat_unmuted_in_chat", extra=_facts(asked))
+            await request.service.mute(request.agent, None)
+            log.info("heartbeat_unmuted_in_chat", extra=_facts(request))
             return words.UNMUTED
         if until <= view.now:
             return words.MUTE_IS_OVER
-        view = asked.here(await asked.service.mute(asked.agent, until))
-        log.info("heartbeat_muted_in_chat", extra=_facts(asked) | {"until": until.isoformat()})
+        view = request.here(await request.service.mute(request.agent, until))
+        log.info("heartbeat_muted_in_chat", extra=_facts(request) | {"until": until.isoformat()})
         return words.muted(view)
 
     # ------------------------------------------------------------------ checklist
 
-    async def _show(self, asked: _Asked) -> str:
-        checklist = await asked.service.checklist(asked.agent)
+    async def _show(self, request: _Request) -> str:
+        checklist = await request.service.checklist(request.agent)
         items = tuple(item.text for item in checklist.items)
-        self._lists[asked.row.message.target, asked.agent] = _Seen(items)
-        return words.checklist(checklist, asked.agent)
+        self._lists[request.row.message.target, request.agent] = _Seen(items)
+        return words.checklist(checklist, request.agent)
 
-    async def _add(self, asked: _Asked) -> str:
-        if is_blank(asked.text):
+    async def _add(self, request: _Request) -> str:
+        if is_blank(request.text):
             return words.HOW_ADD
-        item = as_item(asked.text)
-        if open_item(await asked.service.checklist(asked.agent), item) is None:
-            await asked.service.add_item(asked.agent, asked.text)
-            log.info("checklist_item_added_in_chat", extra=_facts(asked))
+        item = as_item(request.text)
+        if open_item(await request.service.checklist(request.agent), item) is None:
+            await request.service.add_item(request.agent, request.text)
+            log.info("checklist_item_added_in_chat", extra=_facts(request))
         return words.added(item)
 
-    async def _done(self, asked: _Asked) -> str:
+    async def _done(self, request: _Request) -> str:
         """Check off the item that the number meant when the chat saw it.
 
         Items may have gone since, also by this very command.
         """
-        given = asked.text.split(maxsplit=1)[0] if asked.text else ""
+        given = request.text.split(maxsplit=1)[0] if request.text else ""
         if not (given.isascii() and given.isdigit()):
             return words.HOW_DONE
-        seen = self._lists.get((asked.row.message.target, asked.agent))
+        seen = self._lists.get((request.row.message.target, request.agent))
         if seen is None:
-            return words.list_again(await self._show(asked))
+            return words.list_again(await self._show(request))
         number = int(given[:9])
         if len(given) > 9 or not 1 <= number <= len(seen.items):
             return words.unknown_number(given)
         text = seen.items[number - 1]
         if number in seen.ticked:
             return words.done(text)
-        now = await asked.service.checklist(asked.agent)
+        now = await request.service.checklist(request.agent)
         same = open_item(now, text)
         if same is None:
             return words.not_open(text)
-        await asked.service.complete_item(asked.agent, same.number, version=now.version)
+        await request.service.complete_item(request.agent, same.number, version=now.version)
         seen.ticked.add(number)
-        log.info("checklist_item_completed_in_chat", extra=_facts(asked))
+        log.info("checklist_item_completed_in_chat", extra=_facts(request))
         return words.done(text)
 
 
@@ -238,8 +238,8 @@ def _has_begun(view: HeartbeatView, *, since: datetime) -> bool:
     )
 
 
-def _facts(asked: _Asked) -> dict[str, object]:
-    return {"session": asked.row.session, "agent": asked.agent}
+def _facts(request: _Request) -> dict[str, object]:
+    return {"session": request.row.session, "agent": request.agent}
 
 
 async def _answer(use: CommandUse) -> str:

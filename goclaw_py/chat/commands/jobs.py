@@ -248,7 +248,7 @@ class JobCommands:
         text of the message again. Raises ``JobError``.
         """
         spec = ran.spec
-        said = JobDraft(At(at), _said(ran), slug, spec.title, spec.zone)
+        said = JobDraft(At(at), _message_text(ran), slug, spec.title, spec.zone)
         if not ran.own:
             await self._service.create(said, by)
             return
@@ -287,7 +287,7 @@ def _ran(logged: LoggedOccurrence, *, own: bool) -> _Ran | None:
     return _Ran(logged.job, spec, logged.scheduled_at, logged.output, own)
 
 
-def _said(ran: _Ran) -> FixedMessage:
+def _message_text(ran: _Ran) -> FixedMessage:
     """Return the text that was sent, as a fixed message; the job's title if it is not stored."""
     payload = ran.spec.payload
     said = payload.text if isinstance(payload, FixedMessage) else ran.said

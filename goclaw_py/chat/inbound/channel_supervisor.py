@@ -44,7 +44,7 @@ class ChannelSupervisor:
         """Which bot each account has received for, or is to: no other account may become it."""
         self._waiting: set[WakeEvent] = set()
 
-    def look(self) -> None:
+    def check_leases(self) -> None:
         """Check again whether a lease is free."""
         for wake in self._waiting:
             wake.call()
@@ -57,7 +57,7 @@ class ChannelSupervisor:
         """Receive from all channels until cancelled."""
         async with asyncio.TaskGroup() as group:
             for channel in self._channels:
-                group.create_task(self._keep(channel, intake), name=f"channel {channel.name}")
+                group.create_task(self._supervise(channel, intake), name=f"channel {channel.name}")
 
     def _view(self, channel: Channel) -> ChannelView:
         health = channel.health
@@ -66,7 +66,7 @@ class ChannelSupervisor:
             return view
         return replace(view, state=health.state, detail=health.detail, warning=health.warning)
 
-    async def _keep(self, channel: Channel, intake: InboundHandler) -> None:
+    async def _supervise(self, channel: Channel, intake: InboundHandler) -> None:
         while True:
             try:
                 await self._receive(channel, intake)
@@ -138,13 +138,13 @@ class ChannelSupervisor:
         free = WakeEvent()
         self._waiting.add(free)
         try:
-            while not await self._take(channel, lease):
+            while not await self._receive_with_lease(channel, lease):
                 await free.wait(LEASE_POLL_S)
                 free.clear()
         finally:
             self._waiting.discard(free)
 
-    async def _take(self, channel: Channel, lease: str) -> bool:
+    async def _receive_with_lease(self, channel: Channel, lease: str) -> bool:
         try:
             if await self._store.claim_lease(lease, self._node(), now=self._clock.now()):
                 return True

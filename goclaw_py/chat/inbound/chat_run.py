@@ -201,11 +201,11 @@ class ChatRunExecutor:
         self.turns.shrink(turn, begun.ended)
         chained = await self.chains.check(turn)
         self._drafts.begin(turn, begun, node)
-        await self._tell_background(turn)
+        await self._add_background(turn)
         steps = [step.rows for step in begun.steps or () if isinstance(step, TakenStep)]
         rows = [row for row in turn.rows if not any(row.id in replayed for replayed in steps)]
         files = turn.progress.pop_files(await self._received.fetch(rows))
-        chat, sender, asks = turn.chat, turn.rows[0].message.of_whom, _asked_chat(turn)
+        chat, sender, asks = turn.chat, turn.rows[0].message.of_whom, _approval_chat(turn)
         asker = ParentRun(run_id, turn.agent, turn.session, chat, sender, asks if chat else None)
         job = AgentTask(
             run=run,
@@ -216,13 +216,13 @@ class ChatRunExecutor:
             # Jobs created here would belong to no chat, and could not be delivered.
             jobs=None if chat is None else self._jobs,
             asker=replace(maker_in(turn), chained=chained),
-            take_messages=partial(self._take_messages, turn),
+            take_messages=partial(self._steer_in, turn),
             can_ask=True,
         )
-        result = await self._agent_executor.work(job, turn.progress, partial(self._hear, turn))
+        result = await self._agent_executor.work(job, turn.progress, partial(self._on_event, turn))
         self._note_context(turn, result)
 
-    async def _tell_background(self, turn: Turn) -> None:
+    async def _add_background(self, turn: Turn) -> None:
         """Give a turn the messages of its group since the last one (SPEC CHAN-12)."""
         if not turn.context_messages:
             return
@@ -234,7 +234,7 @@ class ChatRunExecutor:
         mine = {row.message.edits for row in turn.rows}
         turn.prepend([message for message in said if message.external_id not in mine])
 
-    def _take_messages(self, turn: Turn) -> tuple[MessagePart, ...]:
+    def _steer_in(self, turn: Turn) -> tuple[MessagePart, ...]:
         """Return the waiting messages that were offered to a run (SPEC QUEUE-4)."""
         if turn.progress.result is not None:
             # Something that the agent has left behind asks; nothing could answer a message now.
@@ -328,7 +328,7 @@ class ChatRunExecutor:
         ended, error = turn.progress.judge(ended, error)
         end.ended, end.error = self._outages.judge(turn, ended, error), error
         if isinstance(error, ApprovalNeeded) and end.ended.reason is Reason.APPROVAL:
-            end.questions = await self._ask(error, turn.agent, _asked_chat(turn))
+            end.questions = await self._ask(error, turn.agent, _approval_chat(turn))
             end.error = None
         end.left = self._drafts.stop(turn)
         if not end.is_silent:
@@ -382,7 +382,7 @@ class ChatRunExecutor:
         turn, ended, node = end.turn, end.ended, self._node
         say, now = self._replies.bare(end), self._clock.now()
         bare = turn.progress.bare_end(ended, bug, now, prompt=turn.prompt())
-        bare = replace(bare, say=say, taken_in=turn.taken_in)
+        bare = replace(bare, say=say, taken_in=turn.steered_rows)
 
         async def store() -> None:
             nonlocal bare
@@ -424,10 +424,10 @@ class ChatRunExecutor:
             self._clock.now(),
             prompt=turn.prompt(),
             asks=Questions(questions.approvals, (*end.say, *questions.say)),
-            taken_in=turn.taken_in,
+            taken_in=turn.steered_rows,
         )
 
-    def _hear(self, turn: Turn, event: HeardEvent) -> None:
+    def _on_event(self, turn: Turn, event: HeardEvent) -> None:
         """Show an event of an agent."""
         match event:
             case TextDelta(text):
@@ -448,7 +448,7 @@ class ChatRunExecutor:
             turn.wait.on_event(event)
 
 
-def _asked_chat(turn: Turn) -> ApprovalChat:
+def _approval_chat(turn: Turn) -> ApprovalChat:
     """Return the chat in which people are asked about the tool calls of a turn."""
     sender = turn.rows[0].message.of_whom
     return ApprovalChat(turn.chat, turn.peer, sender, turn.session, rows=turn.rows)

@@ -137,7 +137,7 @@ class MessageIngestor:
         """Let the next message of a deleted conversation give it a title again."""
         self._ingress.forget_title(chat)
 
-    async def bring(self, rows: Sequence[NewInbox]) -> list[RunId]:
+    async def deliver(self, rows: Sequence[NewInbox]) -> list[RunId]:
         """Store messages that no channel delivered, such as the result of a subagent.
 
         Duplicates are ignored. Returns the runs that answer them here. Raises ``StoreUnavailable``.
@@ -260,7 +260,7 @@ class MessageIngestor:
         rows = await self._store.claim_pending(
             node, now=self._clock.now(), places=self._policies.places, known=mailboxes.begun()
         )
-        met = self._stops.met(rows)
+        met = self._stops.cancelled_among(rows)
         for row in as_they_ran(rows):
             if mailboxes.epoch != epoch:
                 return  # declared dead meanwhile: what was found belongs to others
@@ -330,7 +330,7 @@ class MessageIngestor:
         """End a message that a later stop has cancelled; return whether one has."""
         if entry.cancelled is None:
             return False
-        await self._commands.cover(row, entry.cancelled)
+        await self._commands.end_cancelled(row, entry.cancelled)
         return True
 
     async def _is_command(self, row: InboxRow) -> bool:
@@ -351,7 +351,7 @@ class MessageIngestor:
         # Change the waiting turn first: if the database's response is lost, the row has ended and
         # is not read again.
         self._amend(message, begun=False)
-        if not self._is_taken_in(message) and await self._store.amend(row):
+        if not self._is_in_run(message) and await self._store.amend(row):
             self._amend(message, begun=True)
             return True
         name = message.target.channel, message.target.account, message.edits
@@ -366,14 +366,14 @@ class MessageIngestor:
         await self._store.note(row.session, entry, rows=[row.id], now=now)
         return True
 
-    def _is_taken_in(self, edit: InboundMessage) -> bool:
+    def _is_in_run(self, edit: InboundMessage) -> bool:
         """Return whether a run has taken the edited message, which is stored as waiting."""
         return any(
             row.message.is_edited_by(edit)
             for turn in self._turns.all()
             if turn.run is not None
             for row in turn.rows
-            if row.id in turn.taken_in
+            if row.id in turn.steered_rows
         )
 
     def _amend(self, edit: InboundMessage, *, begun: bool) -> None:

@@ -214,7 +214,7 @@ class Mailboxes:
         for entry in entries:
             entry.announce_now()  # while the database is away: it is not told twice
             if not committed:
-                self._cover(entry)
+                self._mark_cancelled(entry)
             entry.accepting -= 1
             entry.commit_tried()
             box = self._boxes.get(entry.session)
@@ -230,7 +230,7 @@ class Mailboxes:
             if committed and has_arrived:
                 entry.state = MessageState.WAITING  # in the database only
 
-    def _cover(self, stop: MailboxEntry) -> None:
+    def _mark_cancelled(self, stop: MailboxEntry) -> None:
         """Note that the messages that a stop has cancelled must not run."""
         if stop.stops is not None:
             self._covered.update(dict.fromkeys(stop.stopped_keys(), stop.stops.reason))
@@ -406,7 +406,7 @@ class Mailboxes:
             if not entry.is_answered and not _has_its_message(entry, cancelled):
                 entry.acted, entry.stops, entry.announce = False, None, None
             elif entry.is_answered:
-                self._cover(entry)
+                self._mark_cancelled(entry)
 
     def left_of(self, session: SessionKey) -> list[MailboxEntry]:
         """Return messages of a session that this process had as the node that has expired."""

@@ -241,7 +241,7 @@ class ProviderOutageBuffer:
             self._try_at(outage, soon)
         return True
 
-    def take(self, turns: Collection[Turn]) -> None:
+    def remove(self, turns: Collection[Turn]) -> None:
         """Remove turns that were stopped.
 
         Messages of a turn whose run is ending end with that.

@@ -13,7 +13,7 @@ from goclaw_py.chat.access import access_texts
 from goclaw_py.chat.channel import Channel
 from goclaw_py.chat.outbound import texts
 from goclaw_py.chat.outbound.rate_limiter import RateLimiter
-from goclaw_py.chat.stop.execute import Asked, StopExecutor
+from goclaw_py.chat.stop.execute import StopCounts, StopExecutor
 from goclaw_py.chat.stop.local import Stopped
 from goclaw_py.chat.stop.plan import Stop, WorkKind
 from goclaw_py.core.actors import Actor, ActorKind
@@ -196,17 +196,17 @@ class StopAnswers:
 
     async def _find_out(self, message: InboundMessage, stopped: Stopped) -> _Did:
         chat, report = message.target, stopped.report
-        asked = await self._executor.ask(chat, stopped, Asked(), [WorkKind.ELSEWHERE])
+        asked = await self._executor.ask(chat, stopped, StopCounts(), [WorkKind.ELSEWHERE])
         only = report.stopped[0] if len(report.stopped) == 1 else None
-        is_all = not (stopped.dropped or stopped.jobs or asked != Asked())
+        is_all = not (stopped.dropped or stopped.jobs or asked != StopCounts())
         shown = only is not None and is_all and await self._shows_stop(only)
-        if stopped.nothing and asked == Asked():
+        if stopped.nothing and asked == StopCounts():
             await self._remove_button(message)
         asked = await self._executor.ask(
             chat, stopped, asked, [WorkKind.APPROVALS, WorkKind.ANSWERS]
         )
         held = [turn for turn in stopped.waiting if turn.kept_since is not None]
-        refused = stopped.nothing and asked == Asked() and stopped.spared
+        refused = stopped.nothing and asked == StopCounts() and stopped.spared
         others = [one for work in stopped.spared for one in work.messages]
         return _Did(
             (0 if shown else len(report.stopped)) + asked.runs + asked.approvals,

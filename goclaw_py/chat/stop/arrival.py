@@ -86,7 +86,7 @@ class ArrivingStops:
         if is_here:
             entry.announce_now()
 
-    def met(self, rows: Sequence[InboxRow]) -> set[int]:
+    def cancelled_among(self, rows: Sequence[InboxRow]) -> set[int]:
         """Return the messages that an answered stop of everything has met, among claimed rows.
 
         They have come here since: they were stored without its decision, such as in a session that

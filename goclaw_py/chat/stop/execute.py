@@ -22,8 +22,8 @@ _NOTHING = StopReport()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What was stopped in the kinds that are asked.
+class StopCounts:
+    """How much was stopped on other nodes and in the database.
 
     Args:
         runs: Subagents of other nodes.
@@ -54,15 +54,15 @@ class StopExecutor:
         self.rights = rights
 
     async def ask(
-        self, chat: Target, stopped: Stopped, asked: Asked, kinds: Sequence[WorkKind]
-    ) -> Asked:
+        self, chat: Target, stopped: Stopped, asked: StopCounts, kinds: Sequence[WorkKind]
+    ) -> StopCounts:
         """Stop in kinds that are asked, after what was ``stopped`` here and ``asked`` before.
 
         A kind that is not available is skipped and logged.
         """
         stop = stopped.stop
         for kind in kinds:
-            found = not stopped.nothing or asked != Asked()
+            found = not stopped.nothing or asked != StopCounts()
             if not stop.goes_on(kind, found=found):
                 continue
             try:
@@ -71,7 +71,7 @@ class StopExecutor:
                 _log_skipped(kind, error)
         return asked
 
-    async def _ask(self, kind: WorkKind, chat: Target, stop: Stop, asked: Asked) -> Asked:
+    async def _ask(self, kind: WorkKind, chat: Target, stop: Stop, asked: StopCounts) -> StopCounts:
         if kind is WorkKind.ELSEWHERE:
             runs, jobs = await self._remote.stop_background(chat, stop)
             return replace(asked, runs=runs, jobs=jobs)

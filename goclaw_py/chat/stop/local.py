@@ -293,7 +293,7 @@ class LocalStops:
         if not ids or stop.session is None:
             return []
         held = [turn for turn in self._turns.held_or_undone(stop.session) if turn.id in ids]
-        self._outages.take(held)
+        self._outages.remove(held)
         # Immediately: they have no owner, and a reload would claim them.
         self.database.add_turns(held, stop.reason)
         return held

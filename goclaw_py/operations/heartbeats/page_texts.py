@@ -38,7 +38,7 @@ def _status(heartbeat_run: HeartbeatRun) -> HeartbeatRunStatus:
     )
 
 
-def _said(heartbeat_run: HeartbeatRun) -> str:
+def _summary(heartbeat_run: HeartbeatRun) -> str:
     return without_token(heartbeat_run.reply).strip()
 
 
@@ -54,7 +54,7 @@ WORDS: Final[Mapping[str, object]] = {
     "outcome_words": outcome_words,
     "advice": advice,
     "cost": cost,
-    "said": _said,
+    "said": _summary,
     "state": _state,
     "route_words": route_words,
     "spent_words": spent_words,

@@ -164,7 +164,7 @@ def lanes_text(found: LanesView, names: DisplayNames) -> str:
     for use in found.lanes:
         rows = list(_people(use, names, found.at))
         if rows:
-            title = f"lane {plain(use.lane.name)}, {_taken(use)}"
+            title = f"lane {plain(use.lane.name)}, {_used(use)}"
             text += f"\n\n{title}\n{table_text(_PEOPLE, rows, empty='')}"
     return text
 
@@ -203,7 +203,7 @@ def _brief(bound_s: float) -> str:
     )
 
 
-def _taken(use: LaneUse) -> str:
+def _used(use: LaneUse) -> str:
     lane = use.lane
     elsewhere = f", {lane.elsewhere} by other nodes" if lane.elsewhere else ""
     waiting = f", {lane.waiting} waiting" if lane.waiting else ""

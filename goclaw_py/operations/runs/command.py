@@ -187,7 +187,7 @@ def _row(run: StoredRun, names: DisplayNames) -> tuple[str, ...]:
         names.of(run.session),
         run.trigger.value,
         clock(run.started_at),
-        took(run),
+        duration_of(run),
         outcome(run),
         run.session,
     )
@@ -279,7 +279,7 @@ def show_record(record: RunRecord, names: DisplayNames) -> None:
     show_table(_SAID, rows, empty="no messages sent to a chat")
 
 
-def took(run: StoredRun) -> str:
+def duration_of(run: StoredRun) -> str:
     """Return how long a run took, "" while it is in progress."""
     if run.finished_at is None:
         return ""
@@ -306,7 +306,7 @@ def _facts(run: StoredRun, names: DisplayNames) -> Iterator[tuple[str, str]]:
     yield "started", f"{clock(run.started_at)}, after waiting {waited}"
     yield "first text", clock(run.first_text_at) or "none"
     yield "finished", clock(run.finished_at) or "not yet"
-    yield "took", took(run) or "still running"
+    yield "took", duration_of(run) or "still running"
     yield "outcome", outcome(run)
     if run.error:
         yield "error", run.error

@@ -39,7 +39,7 @@ class LiveSessions:
         self.forget_title = container.gateway.forget_title
         self._turns = container.turns
         self._places = container.policies.places
-        self._bring = container.gateway.bring
+        self._deliver = container.gateway.deliver
         self._coming: Counter[SessionKey] = Counter()
         """The number of messages being stored now, by session."""
 
@@ -73,7 +73,7 @@ class LiveSessions:
             raise SessionBusy
         self._coming[session.key] += 1
         try:
-            runs = await self._bring([self._row(session, target, text)])
+            runs = await self._deliver([self._row(session, target, text)])
         finally:
             self._coming[session.key] -= 1
             # Only those that are being brought are worth the memory.

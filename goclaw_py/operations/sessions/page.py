@@ -35,7 +35,7 @@ def routes(service: PageServices) -> list[Route]:
     """Return the list, a session, and its reset."""
     control = service.control
 
-    async def look_at(query: Query) -> Facts:
+    async def load(query: Query) -> Facts:
         session = await control.sessions.get(query.get("key", ""))
         history, queue, runs = await asyncio.gather(
             control.sessions.history(session.key, limit=HISTORY),
@@ -59,9 +59,7 @@ def routes(service: PageServices) -> list[Route]:
         *service.routes(
             Page("/sessions", "sessions", "Sessions", look, params, 3.0, part=part, frame=frame)
         ),
-        *service.routes(
-            Page("/sessions/view", "session", "Session", look_at, shown, 2.0, part=one)
-        ),
+        *service.routes(Page("/sessions/view", "session", "Session", load, shown, 2.0, part=one)),
         Route("/sessions/reset", reset, methods=["POST"]),
     ]
 

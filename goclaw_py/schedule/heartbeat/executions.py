@@ -82,7 +82,7 @@ class HeartbeatExecutions(
         self._ask = ask
         self._alerts = alerts
         self._freed = freed
-        self._on_end = on_end
+        self.on_end = on_end
         self._meter = meter
 
     # ------------------------------------------------------------------ beginning
@@ -254,7 +254,7 @@ class HeartbeatExecutions(
         del attempt
         if say is None:
             return
-        self._on_end(end)
+        self.on_end(end)
         how = {"status": end.status, "reason": end.skip, "detail": end.detail}
         log.info("heartbeat_ended", extra={**held.facts, **how})
         if say or end.failed is not None:

@@ -192,7 +192,9 @@ class Hub:
         shared = self._parts.get(part.key)
         if shared is None:
             shared = self._parts[part.key] = _Shared()
-            shared.keeper = asyncio.create_task(self._keep_making(part, shared), name="live part")
+            shared.keeper = asyncio.create_task(
+                self._make_regularly(part, shared), name="live part"
+            )
         shared.watchers += 1
         return shared
 
@@ -203,7 +205,7 @@ class Hub:
             if shared.keeper is not None:
                 shared.keeper.cancel()
 
-    async def _keep_making(self, part: LivePart, shared: _Shared) -> None:
+    async def _make_regularly(self, part: LivePart, shared: _Shared) -> None:
         while True:
             try:
                 _change(shared, b"part", await part.make())

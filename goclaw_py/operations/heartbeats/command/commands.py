@@ -218,7 +218,7 @@ def _say_heartbeat_run(
         )
         if todo := advice(heartbeat_run, heartbeat):
             typer.echo(todo)
-        if heartbeat_run.status in _SPEAKS and (said := words.said(heartbeat_run)):
+        if heartbeat_run.status in _SPEAKS and (said := words.summary(heartbeat_run)):
             typer.echo("Reply:")
             typer.echo(plain(said))
     if heartbeat_run.status in OPEN:

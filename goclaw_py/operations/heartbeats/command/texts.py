@@ -110,7 +110,7 @@ def show_heartbeat_runs(
             heartbeat_run.delivery,
             cost(heartbeat_run.usage),
             remark(heartbeat_run),
-            one_line(said(heartbeat_run), _TEXT),
+            one_line(summary(heartbeat_run), _TEXT),
         )
         for heartbeat_run in heartbeat_runs
     ]
@@ -128,7 +128,7 @@ def remark(heartbeat_run: HeartbeatRun) -> str:
     return one_line(outcome_words(heartbeat_run), _TEXT)
 
 
-def said(heartbeat_run: HeartbeatRun) -> str:
+def summary(heartbeat_run: HeartbeatRun) -> str:
     """Return the reply of the agent as people read it, "" if there is none."""
     return without_token(heartbeat_run.reply).strip()
 

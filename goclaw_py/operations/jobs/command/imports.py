@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Brought:
+class _Imported:
     """Result of importing one definition.
 
     Args:
@@ -76,19 +76,19 @@ def import_(
     from goclaw_py.operations.jobs.command.files import ImportProblem, read_all  # noqa: PLC0415
 
     definitions: list[Definition] = []
-    failed: list[_Brought] = []
+    failed: list[_Imported] = []
     for each in read_all(paths):
         if isinstance(each, ImportProblem):
-            failed.append(_Brought(each.where, "", "failed", problem=each.why))
+            failed.append(_Imported(each.where, "", "failed", problem=each.why))
         else:
             definitions.append(_for_agent(each, agent))
 
-    async def ask(control: Control) -> list[_Brought]:
+    async def ask(control: Control) -> list[_Imported]:
         seen: set[tuple[str, str]] = set()
         brought = []
         for number, each in enumerate(definitions):
             report(ProgressStep("importing", number, len(definitions), "jobs"))
-            brought.append(await _bring(control.jobs, each, seen, dry_run=dry_run))
+            brought.append(await _import(control.jobs, each, seen, dry_run=dry_run))
         return brought
 
     brought = [*(cli(ctx).ask(ask, create=not dry_run) if definitions else ()), *failed]
@@ -101,9 +101,9 @@ def _for_agent(found: Definition, agent: str | None) -> Definition:
     return replace(found, draft=replace(found.draft, agent=AgentName(agent)))
 
 
-async def _bring(
+async def _import(
     service: JobService, found: Definition, seen: set[tuple[str, str]], *, dry_run: bool
-) -> _Brought:
+) -> _Imported:
     slug = found.draft.slug
     try:
         if (found.owner, slug) in seen:
@@ -111,9 +111,9 @@ async def _bring(
         seen.add((found.owner, slug))
         _askable(slug)
         _storable(found)
-        return await _brought(service, found, dry_run=dry_run)
+        return await _imported(service, found, dry_run=dry_run)
     except JobError as error:
-        return _Brought(found.where, slug, "failed", problem=str(error))
+        return _Imported(found.where, slug, "failed", problem=str(error))
 
 
 def _askable(slug: str) -> None:
@@ -136,7 +136,7 @@ def _storable(found: Definition) -> None:
             raise BadJob(key, "must not contain half of a surrogate pair")
 
 
-async def _brought(service: JobService, found: Definition, *, dry_run: bool) -> _Brought:
+async def _imported(service: JobService, found: Definition, *, dry_run: bool) -> _Imported:
     """Create the job, or update the one with the same slug. Raises ``JobError``."""
     # An import acts as the operator; the agent of the definition is the one that asks.
     by = Requester(found.owner, found.maker, found.draft.agent)
@@ -164,7 +164,7 @@ async def _existing(service: JobService, slug: str, by: Requester) -> Job | None
 
 async def _made(
     service: JobService, found: Definition, by: Requester, *, dry_run: bool
-) -> _Brought:
+) -> _Imported:
     first = found.draft.next_run_at
     # An overdue job runs once, immediately.
     first = None if first is None else max(first, (await service.scheduler()).now)
@@ -174,11 +174,11 @@ async def _made(
     ahead = await service.preview(draft, by, 1)
     zone = draft.zone or await service.zone(by)
     at = ahead[0] if ahead else None
-    return _Brought(found.where, draft.slug, "new", next_run_at=at, zone=zone)
+    return _Imported(found.where, draft.slug, "new", next_run_at=at, zone=zone)
 
 
-def _result(result: str, found: Definition, job: Job) -> _Brought:
-    return _Brought(
+def _result(result: str, found: Definition, job: Job) -> _Imported:
+    return _Imported(
         found.where, job.spec.slug, result, next_run_at=job.next_run_at, zone=job.spec.zone
     )
 
@@ -227,10 +227,10 @@ def _same_interval(before: Job, found: Definition) -> bool:
     return old.interval == new.interval and new.origin in (None, old.origin)
 
 
-def _show(brought: list[_Brought], *, dry_run: bool, as_json: bool) -> None:
+def _show(brought: list[_Imported], *, dry_run: bool, as_json: bool) -> None:
     failed = [one for one in brought if one.result == "failed"]
     if as_json:
-        show_json(list[_Brought], brought)
+        show_json(list[_Imported], brought)
     else:
         rows = [
             (

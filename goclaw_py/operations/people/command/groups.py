@@ -184,7 +184,7 @@ def _decide(ctx: typer.Context, group: str, where: _Where, *, allowed: bool, as_
         decided = dict(zip(("channel", "account", "chat"), (*place, chat_id), strict=True))
         show_json(dict[str, str | bool], {**decided, "allowed": allowed})
     else:
-        _tell(found, place, chat_id, allowed=allowed)
+        _print_decision(found, place, chat_id, allowed=allowed)
     if found is None:
         return
     verdict = _verdict(replace(found, allowed=allowed), accounts)
@@ -194,7 +194,7 @@ def _decide(ctx: typer.Context, group: str, where: _Where, *, allowed: bool, as_
         typer.echo(f"warning: cannot write to it: {display.cell(found.gone)}", err=True)
 
 
-def _tell(found: Chat | None, place: Place, chat: str, *, allowed: bool) -> None:
+def _print_decision(found: Chat | None, place: Place, chat: str, *, allowed: bool) -> None:
     """Print the decision. ``found`` is None for a group without messages so far."""
     if found is None:
         name = display.cell(f"{chat} on {'/'.join(place)}")

@@ -60,7 +60,7 @@ async def hears(gateway: GatewayProcess, *batch: InboundMessage) -> list[str]:
     """Let a batch arrive and tell what the agent was asked."""
     await gateway.gateway.accept(batch)
     await asyncio.sleep(5)
-    return gateway.scripted.said
+    return gateway.scripted.texts
 
 
 async def the_chat(gateway: GatewayProcess) -> Chat:
@@ -181,7 +181,7 @@ async def test_the_rest_of_a_cut_text_is_addressed_as_its_beginning(fails: int) 
             gateway.store.away = False
             await gateway.gateway.accept([piece])
         await asyncio.sleep(10)
-        assert gateway.scripted.said == ["@bot a long text and its end"]
+        assert gateway.scripted.texts == ["@bot a long text and its end"]
 
 
 @pytest.mark.parametrize("stranger", ["sender", "late", "chat"])

@@ -221,11 +221,11 @@ async def test_every_channel_hears_that_a_lease_is_free_whatever_others_do_then(
     channels = [RecordingChannel(name, lease=name) for name in names]
     async with supervised(*channels, store=store) as (supervisor, _):
         await asyncio.sleep(1)
-        supervisor.look()
+        supervisor.check_leases()
         await asyncio.sleep(0.1)
         for name in names:
             await store.drop_lease(name, OTHER)
-        supervisor.look()
+        supervisor.check_leases()
         await until(lambda: sum(channel.receiving for channel in channels) == 2, within_s=1)
 
 

@@ -236,7 +236,7 @@ async def test_messages_and_stops_are_taken_in_while_a_file_is_downloaded() -> N
         await gateway.say("/stop")
         await until(lambda: gateway.channel.texts("ann") == ["Stopped."], within_s=0.2)
         await until(lambda: not gateway.dispatcher.runs(), within_s=0.2)
-        assert gateway.scripted.said == ["hello"]
+        assert gateway.scripted.texts == ["hello"]
         assert set(await gateway.outcomes()) == {Outcome.CANCELLED, Outcome.COMPLETED}
         assert list((gateway.workspace / FOLDER).iterdir()) == []
 

@@ -191,7 +191,7 @@ async def test_what_was_given_back_beside_a_run_that_works_is_stopped_with_that(
     async with one_given_back_beside_another() as gateway:
         await gateway.gateway.accept([in_group("/stopall")])
         await assert_dropped(gateway, 1, running=1)
-        assert gateway.scripted.said == ["one"]
+        assert gateway.scripted.texts == ["one"]
         assert gateway.scripted.active == set()
 
 
@@ -268,7 +268,7 @@ async def test_what_a_process_has_taken_up_anew_is_not_given_back_by_its_former_
         later = LoopClock().now().replace(year=2030)
         await FlakyStore(gateway.database).recover(now=later, max_attempts=3, apology="sorry")
         await asyncio.sleep(300)
-        assert agent.said == ["one", "one"]
+        assert agent.texts == ["one", "one"]
         assert gateway.channel.texts("grp") == ["done"]
 
 
@@ -318,7 +318,7 @@ async def test_a_session_goes_on_when_it_is_stored_that_its_run_was_abandoned() 
         gateway.store.broken.add("finish_run")
         await gateway.say("/stop", "two")
         await asyncio.sleep(20)
-        assert agent.said == ["one"]
+        assert agent.texts == ["one"]
         gateway.store.broken.clear()
         await until(lambda: agent.prompts == ["one", "two"])
         assert await gateway.outcomes() == [Outcome.ABANDONED, Outcome.COMPLETED]

@@ -94,7 +94,7 @@ async def test_what_is_brought_in_goes_behind_what_this_process_has_not_seen_yet
         await gateway.ask("hello", chat="one")
         await commit_unseen(gateway, "one")
         new = NewInbox(message("brought", chat="one"), session_of("one"), MAIN_AGENT)
-        runs = await gateway.gateway.bring([new])
+        runs = await gateway.gateway.deliver([new])
         await gateway.channel.until_sent(3)
         assert len(runs) == 1
         assert gateway.scripted.prompts == ["hello", "one", "brought"]
@@ -107,7 +107,7 @@ async def test_the_runs_of_brought_messages_are_returned_although_one_has_ended(
         edited = replace(message("other", chat="two"), edits="unknown")
         said = [(message("brought", chat="one"), "one"), (edited, "two")]
         rows = [NewInbox(one, session_of(chat), MAIN_AGENT) for one, chat in said]
-        runs = await gateway.gateway.bring(rows)
+        runs = await gateway.gateway.deliver(rows)
         assert gateway.scripted.prompts == ["brought"]
         assert len(runs) == 2
 

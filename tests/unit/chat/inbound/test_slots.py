@@ -97,7 +97,7 @@ async def test_bursts_of_two_people_in_a_group_are_two_turns() -> None:
             await gateway.gateway.accept([said])
         await gateway.channel.until_sent(2)
         turns = ["from ann\nfrom ann", "from bob\nfrom bob"]
-        assert sorted(gateway.scripted.said) == turns
+        assert sorted(gateway.scripted.texts) == turns
 
 
 async def test_a_message_that_follows_a_waiting_one_closely_joins_it() -> None:
@@ -232,17 +232,17 @@ async def test_a_run_that_fills_the_context_slows_down_what_waits_already() -> N
         assert agent.active == {second}
         agent.release(second)
         await asyncio.sleep(1)
-        assert agent.said[3:] == ["third"]
+        assert agent.texts[3:] == ["third"]
 
 
 async def test_a_context_that_was_made_small_again_lets_what_waits_start() -> None:
     agent = ScriptedAgent(otherwise=told)
     async with a_process(agent, WAYS) as gateway:
         await say(gateway, "used 900", "works", "used 100", "a", "b", "c", "d")
-        assert agent.said == ["used 900", "works"]
+        assert agent.texts == ["used 900", "works"]
         agent.release()
         await asyncio.sleep(1)
-        assert agent.said[2:] == ["used 100", "a", "b", "c"]
+        assert agent.texts[2:] == ["used 100", "a", "b", "c"]
 
 
 @pytest.mark.parametrize("by", ["/new", "the operator"])

@@ -149,9 +149,9 @@ async def test_in_a_group_the_turn_waits_for_the_end_of_its_first_run() -> None:
             await gateway.gateway.accept([said])
             await asyncio.sleep(0.1)
         await asyncio.sleep(2)
-        assert agent.said == ["one", "other"]
+        assert agent.texts == ["one", "other"]
         await gateway.channel.until_sent(2)
-        assert agent.said == ["one", "other", "one\ntwo"]
+        assert agent.texts == ["one", "other", "one\ntwo"]
 
 
 @pytest.mark.parametrize("command", ["/stop", "/stopall"])

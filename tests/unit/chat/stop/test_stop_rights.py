@@ -143,7 +143,7 @@ async def test_what_arrives_with_a_stop_is_somebodys(
         await gateway.gateway.accept(batch)
         await asyncio.sleep(30)
         assert gateway.pending == left
-        assert gateway.scripted.said == left
+        assert gateway.scripted.texts == left
 
 
 async def test_what_waits_for_a_provider_is_somebodys_too() -> None:
@@ -219,7 +219,7 @@ async def test_until_the_admins_are_known_a_stop_takes_what_is_its_senders_own(w
         everything = ["a1", "adas", "a2"] if words == "/stopall" else ["adas"]
         assert stopped(gateway) == everything
         assert answers(gateway) == [texts.stopped(len(everything), 0, already=False)]
-        assert gateway.scripted.said == ["a1", "adas", "a2", "later"]
+        assert gateway.scripted.texts == ["a1", "adas", "a2", "later"]
 
 
 async def test_an_admin_with_nothing_of_their_own_stops_the_oldest_once_that_is_known() -> None:
