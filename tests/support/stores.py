@@ -222,7 +222,7 @@ class World(JobWorld):
 
 
 def a_node(node: NodeId, *, started_at: datetime = T0) -> Node:
-    return Node(node, "host", 42, "0.2.0", started_at, at(LEASE_S))
+    return Node(node, "host", 42, "0.1.0", started_at, at(LEASE_S))
 
 
 @asynccontextmanager

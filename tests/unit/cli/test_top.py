@@ -30,7 +30,7 @@ def shown(status: GatewayStatus, columns: int = 80, rows: int = 24) -> list[str]
 
 def test_it_shows_what_runs_and_waits_and_what_is_wrong() -> None:
     lines = shown(BUSY, columns=120)
-    assert lines[0].startswith("goclaw 0.2.0 running up 2h 0m ")
+    assert lines[0].startswith("goclaw 0.1.0 running up 2h 0m ")
     assert lines[1:] == [
         "database embedded in 1 out 2 undeliverable 3 failed 0 0 approvals",
         "! disk is nearly full",

@@ -68,7 +68,7 @@ RUNNING = views.RunView(
     RUN_ID, SESSION, AgentName("main"), LaneName("main"), views.RunState.RUNNING, 1.5
 )
 STATUS = views.GatewayStatus(
-    node=NodeId("node-1"), release="0.2.0", pid=7, started_at=NOW - timedelta(hours=2), now=NOW,
+    node=NodeId("node-1"), release="0.1.0", pid=7, started_at=NOW - timedelta(hours=2), now=NOW,
     database="embedded", draining=False,
     lanes=(views.LaneView(LaneName("main"), 2, 1, 0, 5, 3, 1, 0),), runs=(RUNNING,),
     channels=(views.ChannelView("telegram", "default", views.ChannelState.STOPPED, "wrong token"),),

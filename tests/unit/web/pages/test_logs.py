@@ -109,7 +109,7 @@ async def test_what_a_line_has_in_it_stays_text(browser: Browser, logs: LogRing)
 
 async def test_in_a_cluster_the_page_names_its_node(browser: Browser, control: FakeControl) -> None:
     assert "Lines of this node" not in (await browser.get("/logs")).text
-    peer = PeerView(NodeId("node-2"), "m", 7, "0.2.0", "live", 0, 0, ())
+    peer = PeerView(NodeId("node-2"), "m", 7, "0.1.0", "live", 0, 0, ())
     control.snapshot = replace(fakes.STATUS, peers=(peer,))
     await browser.says("/logs", "Lines of this node, node-1.", "node-2")
 
