@@ -133,12 +133,14 @@ class Debouncer:
 
     def pop_due(self, now: float) -> Request | None:
         """Close the next burst that has ended and return its leader, or None."""
-        while (burst := self.timers.pop_due(now)) is not None:
+        while (at := self.timers.next_at()) is not None and at <= now:
+            burst = self.timers.pop_due(now)
+            assert burst is not None
             # After a late call too: the burst that ended first goes first.
-            if burst.ends_at > min(now, burst.timer_at):
-                self._set_timer(burst)
-            else:
+            if burst.ends_at <= at:
                 return self.close(burst)
+            if burst.timer_at != burst.ends_at:  # else this was an earlier timer of it
+                self._set_timer(burst)
         return None
 
     def next_at(self) -> float | None:

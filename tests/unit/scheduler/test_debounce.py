@@ -88,6 +88,20 @@ def test_bursts_fall_due_in_the_order_of_their_ends() -> None:
     assert [collector.pop_due(5), collector.pop_due(5)] == [early, late]
 
 
+def test_bursts_with_several_timers_fall_due_in_the_order_of_their_ends() -> None:
+    collector = Debouncer()
+    leader, early = entry(cut=True), entry("early", sender="bob")
+    collector.begin(leader, 0.5, now=0)
+    (burst,) = collector.all()
+    collector.extend(burst, now=0.25)
+    assert collector.pop_due(0.5) is None  # its next timer is set: at 1.25
+    leader.cut = False
+    collector.extend(burst, now=0.5)  # and one before that
+    collector.begin(early, 0.5, now=0.8)
+    collector.extend(burst, now=0.9)
+    assert [collector.pop_due(1.5), collector.pop_due(1.5)] == [early, leader]
+
+
 # ---------------------------------------------------------------------- in a scheduler
 
 
