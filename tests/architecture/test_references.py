@@ -1,10 +1,11 @@
-"""What docstrings name in code style exists."""
+"""What docstrings name in code style exists, and each clause has a number of its own."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from goclaw_py.core import errors
@@ -60,3 +61,10 @@ def test_the_tree_of_errors_has_each_of_them() -> None:
     drawn = re.findall(r"^[│├└─ ]*(\w+)(?: {2,}|$)", errors.__doc__ or "", re.MULTILINE)
     defined = {name for name, value in vars(errors).items() if isinstance(value, type)}
     assert {name for name in drawn if name[0].isupper()} == defined
+
+
+def test_no_two_clauses_have_one_number() -> None:
+    spec = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
+    numbers = Counter(re.findall(r"^- ([A-Z]+-\d+) ", spec, re.MULTILINE))
+    assert len(numbers) > 50
+    assert [number for number, count in numbers.items() if count > 1] == []

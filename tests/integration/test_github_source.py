@@ -326,7 +326,7 @@ async def test_the_token_is_shown_nowhere(rig: GitHubRig, caplog: pytest.LogCapt
 async def test_requests_go_through_the_proxy_of_the_environment(
     rig: GitHubRig, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SPEC CHAN-14."""
+    """SPEC CHAN-15."""
     async with ProxyServer("ann", "hush-hush") as proxy:
         address = proxy.http if kind == "http" else proxy.socks
         name = f"github.test:{rig.github.port}"
@@ -347,7 +347,7 @@ async def test_requests_go_through_the_proxy_of_the_environment(
 async def test_the_proxy_of_a_tunnel_does_not_read_the_token(
     rig: GitHubRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SPEC SEC-2, CHAN-14."""
+    """SPEC SEC-2, CHAN-15."""
     async with ProxyServer() as proxy:
         place = RepositoryAddress(REPO, OWNER_TOKEN, "https://github.test", pause_s=0.001)
         monkeypatch.setenv("HTTPS_PROXY", proxy.http)

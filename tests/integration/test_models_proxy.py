@@ -1,4 +1,4 @@
-"""Models through proxies that the environment names (SPEC CHAN-14), in both protocols."""
+"""Models through proxies that the environment names (SPEC CHAN-15), in both protocols."""
 
 from __future__ import annotations
 

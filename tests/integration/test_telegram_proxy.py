@@ -1,4 +1,4 @@
-"""Both Telegram clients through real proxies on loopback (SPEC CHAN-14).
+"""Both Telegram clients through real proxies on loopback (SPEC CHAN-15).
 
 The server has a name that only a proxy knows, so whatever arrives has gone through it.
 """

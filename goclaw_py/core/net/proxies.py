@@ -1,4 +1,4 @@
-"""Which proxy a connection goes through, and what may be shown of it (SPEC CHAN-14, SEC-2)."""
+"""Which proxy a connection goes through, and what may be shown of it (SPEC CHAN-15, SEC-2)."""
 
 from __future__ import annotations
 

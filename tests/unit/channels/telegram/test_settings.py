@@ -69,7 +69,7 @@ def test_the_default_is_python_telegram_bot_polling_and_edits() -> None:
 def test_the_environment_names_the_proxy_unless_the_account_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """SPEC CHAN-14."""
+    """SPEC CHAN-15."""
     monkeypatch.setenv("HTTPS_PROXY", "http://ann:hush@env.example:3128")
     options = {"token": TOKEN}
     assert str(read_settings(options).proxy) == "http://***@env.example:3128 (HTTPS_PROXY)"
