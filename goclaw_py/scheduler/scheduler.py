@@ -176,22 +176,16 @@ class RunScheduler:
 
     # ------------------------------------------------------------------ stopping
 
-    # With a ``sender`` a stop leaves alone what answers no message of theirs (SPEC CMD-6).
-
-    def stop_oldest(
-        self, session_key: SessionKey, now: float, sender: str | None = None
-    ) -> StopResult:
+    def stop_oldest(self, session_key: SessionKey, now: float) -> StopResult:
         """Cancel the oldest run, otherwise the oldest waiting request (QUEUE-8, ``cancel_one``)."""
         machine = self._machine
-        target = self._oldest(session_key, sender)
+        target = self._oldest(session_key, None)
         if target is not None:
             family = with_descendants(target, machine.kin)
             return self._end_all(family, Outcome.CANCELLED, Reason.STOPPED, now)
         session = machine.sessions.get(session_key)
-        if session is not None and session.is_stopping(sender):
-            return StopResult(already_stopping=True)
-        spared = None if sender is None else self._oldest(session_key, None)
-        return StopResult(spared=[] if spared is None else [spared.id])
+        is_stopping = session is not None and session.is_stopping(None)
+        return StopResult(already_stopping=is_stopping)
 
     def _oldest(self, session_key: SessionKey, sender: str | None) -> Request | None:
         """Return the request that a stop of one cancels; None if the sender has none."""
@@ -206,15 +200,13 @@ class RunScheduler:
             waiting += [request for request in session.waiting if request.is_of(sender)][:1]
         return min(waiting, key=_seq, default=None)
 
-    def stop_one(self, run_id: RunId, now: float, sender: str | None = None) -> StopResult:
+    def stop_one(self, run_id: RunId, now: float) -> StopResult:
         """Cancel a request in any state, with its descendants (SPEC CMD-2)."""
         machine = self._machine
         # A run that was cancelled for a further message has the other request as its alias.
         request = machine.aliases.get(run_id) or machine.requests.get(run_id)
         if request is None:
             return StopResult()
-        if not request.is_of(sender):
-            return StopResult(spared=[request.id])
         if request.state in (STOPPING, ABANDONED) and not request.is_stoppable:
             return StopResult(already_stopping=True)
         family = with_descendants(request, machine.kin)
@@ -230,9 +222,7 @@ class RunScheduler:
             return []
         return self._end_all([request], Outcome.FAILED, reason, now).effects
 
-    def stop_all(
-        self, session_key: SessionKey, now: float, sender: str | None = None
-    ) -> StopResult:
+    def stop_all(self, session_key: SessionKey, now: float) -> StopResult:
         """Cancel all of a session: runs, queue, debounce buffer, children (``cancel_all``)."""
         machine = self._machine
         requests = [burst.leader for burst in machine.collector.of(session_key)]
@@ -240,14 +230,11 @@ class RunScheduler:
         stopping = False
         if session is not None:
             requests += [*session.waiting, *session.active.values()]
-            stopping = session.is_stopping(sender)
+            stopping = session.is_stopping(None)
         requests += machine.kin.get(session_key, {}).values()
         requests.sort(key=_seq)
-        mine = [request for request in requests if request.is_of(sender)]
-        live = dict.fromkeys(r for r in requests if r.waits or r.is_stoppable)
-        stop = self._end_all(mine, Outcome.CANCELLED, Reason.STOPPED_ALL, now)
+        stop = self._end_all(requests, Outcome.CANCELLED, Reason.STOPPED_ALL, now)
         stop.already_stopping = stopping and not stop.stopped
-        stop.spared = [request.id for request in live if not request.is_of(sender)]
         return stop
 
     def stop_candidates(

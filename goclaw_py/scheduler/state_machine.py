@@ -66,16 +66,12 @@ _COMPLETED, _FAILED = Outcome.COMPLETED, Outcome.FAILED
 
 @dataclass(slots=True)
 class StopResult:
-    """The result of a stop. ``already_stopping``: the only run left had been stopped before.
-
-    ``spared`` are the requests of other senders that would have been stopped.
-    """
+    """The result of a stop. ``already_stopping``: the only run left had been stopped before."""
 
     effects: list[Effect] = field(default_factory=list)
     stopped: list[RunId] = field(default_factory=list)
     dropped: list[RunId] = field(default_factory=list)
     already_stopping: bool = False
-    spared: list[RunId] = field(default_factory=list)
 
 
 class RequestStateMachine:

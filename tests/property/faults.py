@@ -221,15 +221,12 @@ chats / scheduler: a run that was stopped takes messages in
 chats / scheduler: stopping all forgets the debounce buffer
 -requests = [burst.leader for burst in machine.collector.of(session_key)]
 +requests = list[Request]()
-chats / models: a stop of one sender takes what another one wrote
--mine = [r for r in self.active.values() if r.is_of(sender)]
-+mine = list(self.active.values())
-chats / scheduler: a stop of one sender takes everything
--mine = [request for request in requests if request.is_of(sender)]
-+mine = requests
+chats / models: only who wrote first may stop a turn
+-return frozenset(self.senders or (self.sender,)).union
++return frozenset((self.sender,)).union
 families / models: who asked for a run may not stop its children
--return any(above.is_of(sender) for above in self.family.ancestors)
-+return any(above.is_of(None) for above in ())
+-.union(*(one.people for one in ancestors))
++.union(*(one.people for one in ()))
 crowd / lanes: who waits too long for a lane is told with every look
 -if first.seq != lane.told:
 +if True:

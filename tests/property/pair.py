@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -172,8 +172,17 @@ class Pair:
         """
         sender = dice.pick([None, *self.setting.senders])
         before = {r.id for r in self.naive.live if r.session == whom}
-        planned = self.plan_of(what, whom, sender) if self.core is REAL else None
-        halt = self.tell(what, whom, sender=sender)
+        stop = self.stop_in_chat(what, whom, sender)
+        planned = None if stop is None else self.plan_of(stop)
+        if sender is None or stop is None or planned is None:
+            halt = self.tell(what, whom)
+        else:
+            halt = self.both(
+                f"{what} {whom} of {sender!r} {self.now}",
+                lambda: self.carried_out(planned, stop),
+                lambda: getattr(self.naive, what)(whom, self.now, sender),
+            )
+            self.note(halt.told if isinstance(halt, Halt) else [])
         assert isinstance(halt, Halt), self.told_so_far()
         self.stopped |= {*halt.stopped, *halt.dropped}
         if what == "stop_all" and sender is None:
@@ -181,20 +190,32 @@ class Pair:
         if planned is not None:
             live = {work.id for work in planned.cancel if work.is_live}
             assert live == {*halt.stopped, *halt.dropped}, self.told_so_far()
-            assert {work.id for work in planned.spared} == {*halt.spared}, self.told_so_far()
             is_stopping = planned.already_stopping and not halt.stopped
             assert is_stopping == halt.already_stopping, self.told_so_far()
 
-    def plan_of(self, what: str, whom: str, sender: str | None) -> Plan | None:
+    def stop_in_chat(self, what: str, whom: str, sender: str | None) -> Stop | None:
+        """A stop as a chat makes it; None if it names what no chat can name."""
+        if what != "stop_one":
+            return Stop(SessionKey(whom), what == "stop_all", by=sender)
+        views = [view for view in self.real.runs(self.now) if view.id == whom]
+        if not views:
+            return None
+        return Stop(views[0].session, everything=False, run=RunId(whom), by=sender)
+
+    def plan_of(self, stop: Stop) -> Plan:
         """What the plan of a stop in a chat would cancel: the same (SPEC CMD-1, CMD-2)."""
-        run, session = None, SessionKey(whom)
-        if what == "stop_one":
-            views = [view for view in self.real.runs(self.now) if view.id == whom]
-            if not views:
-                return None
-            run, session = RunId(whom), views[0].session
-        facts = [request_fact(one, session) for one in self.real.stop_candidates(session, sender)]
-        return plan(facts, Stop(session, what == "stop_all", run, sender))
+        assert stop.session is not None
+        found = self.real.stop_candidates(stop.session, stop.by)
+        return plan([request_fact(one, stop.session) for one in found], stop)
+
+    def carried_out(self, planned: Plan, stop: Stop) -> Halt:
+        """Stop as a chat does: only so what belongs to others is spared (SPEC CMD-6)."""
+        wanted = [RunId(work.id) for work in planned.cancel]
+        done = self.real.stop_these(wanted, stop.reason, self.now)
+        done.already_stopping = planned.already_stopping and not done.stopped
+        halt = answer_of(lambda: done)
+        assert isinstance(halt, Halt)
+        return replace(halt, spared=sorted(work.id for work in planned.spared))
 
     def happens_time(self, dice: Dice) -> None:
         self.time_passes(dice.pick(self.setting.delays_s))
@@ -427,12 +448,11 @@ def answer_of(call: Callable[[], Any]) -> object:
     except (ValueError, AssertionError, GoclawError) as error:
         return type(error).__name__
     if isinstance(given, Halt):
-        return given
+        return replace(given, spared=sorted(given.spared))
     if isinstance(given, list):
         return [effect if isinstance(effect, tuple) else in_words(effect) for effect in given]
     told = [in_words(effect) for effect in given.effects]
-    stopped, dropped, spared = (list(x) for x in (given.stopped, given.dropped, given.spared))
-    return Halt(told, stopped, dropped, given.already_stopping, spared)
+    return Halt(told, list(given.stopped), list(given.dropped), given.already_stopping)
 
 
 def in_words(effect: Any) -> Told:

@@ -127,11 +127,16 @@ class Shell:
         for run_id in run_ids:
             self.done(run_id)
 
-    def stop(self, session: str = CHAT, sender: str | None = None) -> StopResult:
-        return self._noted(self.scheduler.stop_oldest(SessionKey(session), self.now, sender))
+    def stop(self, session: str = CHAT) -> StopResult:
+        return self._noted(self.scheduler.stop_oldest(SessionKey(session), self.now))
 
-    def stop_all(self, session: str = CHAT, sender: str | None = None) -> StopResult:
-        return self._noted(self.scheduler.stop_all(SessionKey(session), self.now, sender))
+    def stop_all(self, session: str = CHAT) -> StopResult:
+        return self._noted(self.scheduler.stop_all(SessionKey(session), self.now))
+
+    def candidates(self, sender: str, session: str = CHAT) -> dict[str, frozenset[str]]:
+        """What a stop of a sender finds, in its order, and whose that is."""
+        found = self.scheduler.stop_candidates(SessionKey(session), sender)
+        return {one.id: one.people for one in found}
 
     def release_waiting(self, *among: str) -> list[Effect]:
         chosen = frozenset(map(RunId, among)) or None

@@ -97,17 +97,12 @@ def test_a_run_that_ignores_its_cancellation_is_abandoned_after_the_grace_period
 # ---------------------------------------------------------------------- whose
 
 
-def test_a_stop_of_one_sender_leaves_what_others_wrote() -> None:
+def test_a_stop_of_one_sender_finds_what_is_theirs_first() -> None:
     shell = Shell({"main": 1})
     shell.submit("anns", sender="ann", policy=GROUP)
     shell.submit("bobs", sender="bob", policy=GROUP)
-    assert shell.stop(sender="cat").spared == ["anns"]
-    stop = shell.stop(sender="bob")
-    assert (stop.stopped, stop.dropped, stop.spared) == ([], ["bobs"], [])
-    assert shell.stop_all(sender="bob").spared == ["anns"]
-    assert shell.stop_all(sender="ann").stopped == ["anns"]
-    assert shell.stop(sender="bob").already_stopping is False
-    assert shell.stop(sender="ann").already_stopping
+    assert list(shell.candidates("cat")) == ["anns", "bobs"]
+    assert list(shell.candidates("bob")) == ["bobs", "anns"]
 
 
 def test_each_sender_of_a_turn_may_stop_it_and_what_it_has_asked_for() -> None:
@@ -118,5 +113,4 @@ def test_each_sender_of_a_turn_may_stop_it_and_what_it_has_asked_for() -> None:
     shell.done("runs")
     shell.submit("child", "child of bobs", lane=SUB, parent="bobs", awaited=True)
     assert shell.joined == {"cats": "bobs"}
-    assert shell.stop_all(sender="ann").stopped == []
-    assert shell.stop_all(sender="cat").stopped == ["bobs", "child"]
+    assert shell.candidates("cat") == {"bobs": {"bob", "cat"}, "child": {"bob", "cat", ""}}
