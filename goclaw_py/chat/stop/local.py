@@ -249,9 +249,11 @@ class LocalStops:
             running += self._turns.of_runs(again)
             self._dispatcher.stop_these(again, stop.reason)
         held = self._cancel_held(chosen, stop)
-        jobs = [] if chat is None else self._cancel_jobs(chosen, chat)
-        is_stopping = chosen.already_stopping and not (done.stopped or jobs)
         before = stopped.report
+        counted = chosen.jobs(tasks=(*before.stopped, *done.stopped))
+        jobs = [] if chat is None else self._cancel_jobs(chosen, chat)
+        jobs = [run for run in jobs if run in counted]
+        is_stopping = chosen.already_stopping and not (done.stopped or jobs)
         spares = stop.everything or not chosen.cancel
         return replace(
             stopped,
@@ -278,14 +280,8 @@ class LocalStops:
         if not requests:
             return StopResult()
         done = self._dispatcher.stop_these([RunId(work.id) for work in requests], stop.reason)
-        # People know a background subagent as a task, also while it waits.
-        tasks = {work.id for work in requests if work.kind is WorkKind.SUBAGENTS}
-        if stop.everything:  # with the others it counts as what it is
-            tasks -= {work.id for work in requests if work.ancestors}
-        elif requests[0].kind is not WorkKind.SUBAGENTS:
-            tasks.clear()
-        done.stopped += [run for run in done.dropped if run in tasks]
-        done.dropped = [run for run in done.dropped if run not in tasks]
+        done.stopped += [run for run in done.dropped if run in chosen.tasks]
+        done.dropped = [run for run in done.dropped if run not in chosen.tasks]
         return done
 
     def _cancel_held(self, chosen: Plan, stop: Stop) -> list[Turn]:

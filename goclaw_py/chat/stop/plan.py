@@ -23,6 +23,10 @@ senders of its messages, with all child runs, and a job run to the person who ha
 What a stop without this limit would have cancelled too is *spared*: the answer names whose it is,
 and if the sender turns out to be an administrator, a second plan is made of what was spared.
 
+**How it counts.** Each thing once, as what people know it. What answers a message is a task once it
+runs, and its messages while it waits. Anything else, such as a background subagent, is a task also
+while it waits. A job run is a job, but one in the session of the chat is a task there.
+
 **When.** A stop cancels before it is committed. In a session of another node only that node decides
 about the session; so subagents and jobs, which come after it, wait for the commit then. A plan is
 executed once: it is made from what is there, and what it has cancelled is not live any more.
@@ -193,6 +197,20 @@ class Plan:
     def of_kind(self, *kinds: WorkKind) -> tuple[Work, ...]:
         """Return what is to be cancelled in some kinds."""
         return tuple(work for work in self.cancel if work.kind in kinds)
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        """The requests that count as tasks also while they wait."""
+        return frozenset(
+            work.id
+            for work in self.cancel
+            if work.state is not None and work.kind is not WorkKind.CHILDREN and not work.messages
+        )
+
+    def jobs(self, tasks: Collection[str]) -> frozenset[str]:
+        """Return the job runs that count as jobs: not those among ``tasks`` that are stopped."""
+        jobs = self.of_kind(WorkKind.JOBS)
+        return frozenset(w.id for w in jobs if not w.is_stopping and w.id not in tasks)
 
 
 def plan(facts: Sequence[Work], stop: Stop, kinds: Collection[WorkKind] = tuple(WorkKind)) -> Plan:

@@ -468,12 +468,16 @@ async def test_a_stop_that_names_a_run_by_a_reply_asks_for_no_other_job() -> Non
     assert scene.asked_for == [A]
 
 
-async def test_a_job_in_the_chats_own_conversation_is_counted_once() -> None:
-    """SPEC CRON-14: session = main."""
-    scene = Scene()
-    await scene.begin(A, SESSION)
-    stopped = scene.stop(A, everything=True)
-    assert (stopped.report.stopped, stopped.jobs) == ((A,), ())
+@pytest.mark.parametrize("everything", [True, False])
+async def test_a_background_subagent_that_waits_is_a_task(*, everything: bool) -> None:
+    """SPEC CMD-1: as it is while it runs, and when its parent has ended."""
+    scene = Scene(cron_lane=1)
+    await scene.begin(A, SESSION, MAIN_LANE)
+    await scene.begin(B)
+    scene.dispatcher.submit(Request(C, SessionKey("subagent"), lane=CRON_LANE, parent=A))
+    scene.subagents.append(C)
+    stopped = scene.stop(everything=everything)
+    assert stopped.report == StopReport(stopped=(A, C))
 
 
 async def test_a_button_means_its_run_and_no_other() -> None:
@@ -529,6 +533,27 @@ async def test_stopall_says_how_many_tasks_and_jobs_it_has_stopped() -> None:
         answer = await gateway.ask("/stopall")
         assert answer == "Stopped 1 task and 2 jobs, and dropped 1 waiting message."
         assert len(gateway.scripted.active) == 1, "Bob's goes on"
+
+
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("commands", [("/stop",), ("/stopall",), ("/stop", "/stopall")])
+async def test_a_job_in_the_session_of_the_chat_is_one_task(
+    commands: tuple[str, ...], *, waits: bool
+) -> None:
+    """SPEC CRON-14: session = main."""
+    agent = ScriptedAgent(otherwise=lambda _: Ignore(3))
+    async with a_process(agent, Ways(QueuePolicy(), cron_lane=1)) as gateway:
+        service, by = gateway.container.job_module.service, Requester(None)
+        soon, later = (At(service.clock.now() + timedelta(seconds=after)) for after in (5, 6))
+        if waits:  # for its lane
+            await service.create(JobDraft(soon, Prompt("other"), target=BOB), by)
+        draft = JobDraft(later, Prompt("report"), target=ANN, policy={"session": "main"})
+        await service.create(draft, by)
+        await asyncio.sleep(7)
+        assert [run.session for run in gateway.dispatcher.runs()][-1] == SESSION
+        answers = [await gateway.ask(command) for command in commands]
+        again = "Nothing was running." if waits else "It is already being stopped."
+        assert answers == ["Stopped.", again][: len(commands)]
 
 
 async def test_stopall_as_a_reply_stops_more_than_the_task_that_it_replies_to() -> None:
