@@ -1,6 +1,6 @@
 """The bodies of ``/api/schedule`` (SPEC CRON-19): names as in JavaScript, times with milliseconds.
 
-The reference is ``docs/guide/profiles.md``. Instants are ``2026-01-30T09:00:00.000Z``.
+The reference is ``docs/guide/api.md``. Instants are ``2026-01-30T09:00:00.000Z``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names, units and help of all figures by the conventions of Prometheus, and the guide to them."""
+"""Names, units and help of all figures by the conventions of Prometheus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.schedule.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus as JobStatus
 from goclaw_py.scheduler.views import Backlog
-from tests.support.guides import ROOT
 from tests.unit.web.fakes import STATUS
 
 LABELS = {"lane", "trigger", "outcome", "agent", "kind", "channel", "account", "result"}
@@ -29,10 +28,6 @@ LABELS |= {"status", "release", "le"}
 UNITS = ("_seconds", "_bytes", "_info")
 HOW_MANY = ("slots", "running", "waiting", "open", "dead", "unanswered", "up", "warnings")
 """Last words of gauges that count or answer yes and no: those have no unit."""
-
-_ROW = re.compile(
-    r"^\| `(goclaw_[a-z_]+)(?:\{([a-z,]+)\})?` \| (counter|gauge|histogram) \|", re.MULTILINE
-)
 
 
 def metrics() -> Metrics:
@@ -137,16 +132,3 @@ def test_without_a_database_its_figures_are_left_out() -> None:
     assert re.findall(r"^goclaw_(?:(?:in|out)box|approvals)_\w+ .*$", text, re.MULTILINE) == [
         f"goclaw_{name} {value:.1f}" for name, value in figures.items()
     ]
-
-
-def test_the_guide_has_every_figure_with_its_labels() -> None:
-    guide = (ROOT / "docs" / "guide" / "metrics.md").read_text(encoding="utf-8")
-    rows = {
-        name: (kind, set(filter(None, labels.split(","))))
-        for name, labels, kind in _ROW.findall(guide)
-    }
-    there = {}
-    for family in SHOWN:
-        name = family.name + ("_total" if family.type == "counter" else "")
-        there[name] = (family.type, labels_of(family) - {"le"})
-    assert rows == there

@@ -1,4 +1,4 @@
-"""``/api/schedule`` as *caco* has it (SPEC CRON-19, docs/guide/profiles.md)."""
+"""``/api/schedule`` as *caco* has it (SPEC CRON-19, docs/guide/api.md)."""
 
 from __future__ import annotations
 
