@@ -212,7 +212,7 @@ def test_behind_the_guide_s_proxy_nobody_chooses_a_name(
     places: dict[str, str], tmp_path: Path
 ) -> None:
     """SPEC SEC-10: what a browser says of itself is gone, whatever Authelia leaves open."""
-    guide = (ROOT / "docs/guide/web-access.md").read_text()
+    guide = (ROOT / "docs/guide/sign-in.md").read_text()
     (block,) = [one for one in guide.split("```") if "forward_auth authelia" in one]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
