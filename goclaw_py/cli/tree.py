@@ -13,6 +13,7 @@ from goclaw_py.cli.command_text import command_actor
 from goclaw_py.core.actors import acts
 from goclaw_py.operations import (
     approvals,
+    audit,
     deliveries,
     heartbeats,
     jobs,
@@ -55,8 +56,8 @@ PLACES: Final = {
     ),
     "pairing": ("goclaw_py.operations.people.command:app", people.HELP),
     "groups": ("goclaw_py.operations.people.command.groups:app", people.HELP_OF_GROUPS),
-    "web": ("goclaw_py.operations.people.command.web:app", people.HELP_OF_WEB),
-    "audit": ("system.audit:app", "Show who has changed what."),
+    "web": ("web:app", people.HELP_OF_WEB),
+    "audit": ("goclaw_py.operations.audit.command:app", audit.HELP),
     "config": ("goclaw_py.operations.settings.command:app", settings.HELP),
     "simulate": (
         "simulate.commands:simulate",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
-from datetime import datetime
 
-from goclaw_py.core.actors import AccessRole
-from goclaw_py.core.errors import NoGateway, NotFound
+from goclaw_py.core.errors import NoGateway
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.gateway import tokens
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.gateway.why.subjects import explain
+from goclaw_py.operations.access.operations import Access
 from goclaw_py.operations.approvals.operations import Approvals
+from goclaw_py.operations.audit.operations import AuditEntries
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
@@ -25,23 +23,12 @@ from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import CONSOLE, Sessions
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.usage.operations import UsageReports
-from goclaw_py.operations.web_access import NewToken
-from goclaw_py.records import (
-    ALL_ENTRIES,
-    AuditEntry,
-    AuditFilter,
-    Place,
-    SignIn,
-    Store,
-    Token,
-)
+from goclaw_py.records import Place, Store
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.schedule.heartbeat.module import HeartbeatSetup, service_of
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
-
-log = logging.getLogger(__name__)
 
 
 class StoreControl:
@@ -62,7 +49,9 @@ class StoreControl:
         self._clock = clock
         self.jobs = jobs or JobService(store, clock, JobCreationRules(DEFAULT_PROFILE))
         self.heartbeats = heartbeats or service_of(store, clock, HeartbeatSetup(), ())
+        self.access = Access(store, clock)
         self.approvals = Approvals(store, clock)
+        self.audit = AuditEntries(store)
         self.deliveries = Deliveries(store, clock)
         self.people = People(store, clock)
         self.runs = Runs(store, clock)
@@ -94,39 +83,3 @@ class StoreControl:
         """Raise ``NoGateway``: there are no events without one."""
         del session, after
         raise NoGateway("no gateway is running here, so there is nothing to follow")
-
-    async def sign_ins(self) -> list[SignIn]:
-        return await self._store.sign_ins(now=self._clock.now())
-
-    async def end_sign_in(self, sign_in: str) -> None:
-        if not await self._store.end_sign_in(sign_in):
-            raise NotFound(f"no browser has the sign-in {sign_in!r}; see: goclaw web sign-ins")
-        log.info("sign_in_ended", extra={"sign_in": sign_in})
-
-    async def tokens(self) -> list[Token]:
-        return await self._store.tokens()
-
-    async def create_token(
-        self,
-        name: str,
-        role: AccessRole,
-        *,
-        reads_text: bool = False,
-        expires_at: datetime | None = None,
-    ) -> NewToken:
-        now = self._clock.now()
-        wanted = tokens.new_token(name, role, reads_text=reads_text, expires_at=expires_at, now=now)
-        return await tokens.create(self._store, wanted)
-
-    async def revoke_token(self, name: str) -> None:
-        await tokens.revoke(self._store, name)
-
-    async def end_sign_ins(self) -> int:
-        ended = await self._store.end_sign_ins()
-        log.info("sign_in_ended", extra={"sign_in": "all", "ended": ended})
-        return ended
-
-    async def audit_entries(
-        self, *, limit: int = 50, only: AuditFilter = ALL_ENTRIES, before: int | None = None
-    ) -> list[AuditEntry]:
-        return await self._store.audit_entries(limit=limit, only=only, before=before)

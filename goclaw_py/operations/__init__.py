@@ -1,5 +1,5 @@
 """What operators and tools may ask of a gateway: protocols, their requests and their answers.
 
-``control`` has most of them; ``jobs``, ``heartbeat``, ``settings``, ``audit`` and ``web_access``
-are its parts. ``gateway`` implements them; ``web``, ``cli`` and tools call them.
+Each noun has a folder; ``control`` has them all, and ``declare`` what they say of themselves.
+``web``, ``cli`` and tools call them.
 """

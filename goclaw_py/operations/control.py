@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
+from goclaw_py.operations.access.operations import Access
 from goclaw_py.operations.approvals.operations import Approvals
-from goclaw_py.operations.audit import AuditReader
+from goclaw_py.operations.audit.operations import AuditEntries
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
@@ -22,16 +23,23 @@ from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import Sessions
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.usage.operations import UsageReports
-from goclaw_py.operations.web_access import WebAccessControl
 from goclaw_py.runs.events.live import LiveEvent
 
 
-class Control(WebAccessControl, AuditReader, Protocol):
+class Control(Protocol):
     """The operator's view. Every method may raise ``StoreUnavailable``.
 
     The next page of a list starts after the row ``before``: its ``cursor``, or its id where rows
     have numbers.
     """
+
+    @property
+    def access(self) -> Access:
+        """Browsers that are signed in to the dashboard, and tokens of programs."""
+
+    @property
+    def audit(self) -> AuditEntries:
+        """Who has changed what."""
 
     @property
     def jobs(self) -> JobService:

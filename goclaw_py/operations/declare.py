@@ -2,16 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from goclaw_py.core.actors import Least
-from goclaw_py.operations.audit import Actions, Change
+from goclaw_py.core.actors import Actor, Least
+from goclaw_py.records.audit import OK, Facts
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _ATTRIBUTE: Final = "declared_operation"
+
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is recorded of an operation.
+
+    Args:
+        action: Its name, or a function of the arguments that returns it.
+        subject: Returns to what it was done, from the arguments and the result; the result is None
+            if the operation has failed.
+        read: Returns what it may change, before it does.
+        told: Returns the same afterwards, from the arguments and the result. With ``read`` only
+            what differs is recorded.
+        is_done: Returns whether it has changed anything.
+        said: Returns the words for the result.
+        actor: Returns who did it, where nobody acts before it.
+        masked: An argument that is left out of the words of errors.
+        find: Returns what is named by a part of its key or id, whole: arguments for the functions
+            above. It comes first, because the operation may delete what it finds.
+    """
+
+    action: str | Callable[[Arguments], str]
+    subject: Callable[[Arguments, Any], str]
+    read: Callable[[Any, Arguments], Awaitable[Facts | None]] | None = None
+    told: Callable[[Arguments, Any], Facts] | None = None
+    is_done: Callable[[Arguments, Any], bool] = lambda _arguments, _result: True
+    said: Callable[[Any], str] = lambda _result: OK
+    actor: Callable[[Arguments], Actor] | None = None
+    masked: str = ""
+    find: Callable[[Any, Arguments], Awaitable[Arguments]] | None = None
+
+    def name(self, arguments: Arguments) -> str:
+        """Return the name of the action."""
+        return self.action if isinstance(self.action, str) else self.action(arguments)
+
+
+Actions = Mapping[str, Change]
+
+
+def named(form: str) -> Callable[[Arguments, Any], str]:
+    """Return a subject with values of the arguments, such as ``session {key}``."""
+    return lambda arguments, _result: form.format_map(arguments)
 
 
 @dataclass(frozen=True, slots=True)

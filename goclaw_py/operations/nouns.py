@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from goclaw_py.operations.access.noun import ACCESS
 from goclaw_py.operations.approvals.noun import APPROVALS
+from goclaw_py.operations.audit.noun import AUDIT
 from goclaw_py.operations.declare import Noun
 from goclaw_py.operations.deliveries.noun import DELIVERIES
 from goclaw_py.operations.heartbeats.noun import HEARTBEATS
@@ -18,7 +20,9 @@ from goclaw_py.operations.settings.noun import SETTINGS
 from goclaw_py.operations.usage.noun import USAGE
 
 NOUNS: Final[tuple[Noun, ...]] = (
+    ACCESS,
     APPROVALS,
+    AUDIT,
     DELIVERIES,
     HEARTBEATS,
     JOBS,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
+from goclaw_py.core.actors import Actor
+
 Facts = Mapping[str, object]
 """Values of JSON by name."""
 
@@ -66,6 +68,40 @@ class AuditFilter:
 
 
 ALL_ENTRIES: Final = AuditFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class NoChange:
+    """The result of an action that has changed nothing, such as one that was refused.
+
+    It can be repeated without limit, so equal ones are recorded once a minute (SPEC SEC-9).
+
+    Args:
+        words: ``OK``, or the words of the error.
+        reason: What equal ones have in common besides actor and action.
+    """
+
+    words: str
+    reason: str
+
+
+class AuditLog(Protocol):
+    """Records who has changed what."""
+
+    async def record(
+        self,
+        action: str,
+        subject: str,
+        *,
+        by: Actor | None = None,
+        before: Facts | None = None,
+        after: Facts | None = None,
+        result: str | NoChange = OK,
+    ) -> None:
+        """Record an action after it was done. Raises nothing: what was done is done.
+
+        ``by`` is who did it; None: the actor of the work in progress, or the node.
+        """
 
 
 class AuditWriter(Protocol):

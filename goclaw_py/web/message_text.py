@@ -50,23 +50,19 @@ PLAIN: Final[Mapping[str, str]] = {
     "OutboundMessage": "reply_to draft album",
     "RunProgress": "tools model",
     "Sender": "id name username",
-    "SignIn": "id address user_agent name",
     "Subject": "id",
     "Target": "channel account chat thread",
-    "Token": "name",
     **{kind: names for noun in NOUNS for kind, names in noun.plain.items()},
 }
 """The strings that say nothing of what people and agents have written."""
 
 TEXT: Final[Mapping[str, str]] = {
     "Actor": "name via",
-    "AuditEntry": "kind actor role via node action subject before after result",
     "Attachment": "name",
     "Button": "text data",
     "Cure": "words command",
     "Explanation": "answer",
     "ExplanationStep": "words",
-    "NewToken": "secret",
     "InboundMessage": ("text quote press unsupported place_name topic_name source asker formatted"),
     "LiveText": "text",
     "OutFile": "path name",

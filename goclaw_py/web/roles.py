@@ -104,23 +104,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /chat/files
         GET /chat/file
     """,
-    Least.ADMIN: """
-        GET /api/audit
-        GET /api/audit/export
-        GET /api/web/sign-ins
-        DELETE /api/web/sign-ins
-        DELETE /api/web/sign-ins/{sign_in}
-        GET /api/tokens
-        POST /api/tokens
-        DELETE /api/tokens/{name:path}
-        GET /sign-ins
-        POST /sign-ins/end
-        GET /audit
-        GET /live/audit
-        GET /tokens
-        POST /tokens/create
-        POST /tokens/revoke
-    """,
 }
 """The routes of the API and of the dashboard; those of guests are behind a door of their own.
 

@@ -36,8 +36,8 @@ from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.audit import actions, facts
 from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.operations.audit import Actions
 from goclaw_py.operations.control import Control
+from goclaw_py.operations.declare import Actions
 from goclaw_py.operations.jobs.models import JobChange, JobDraft
 from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.operations.settings.models import (
@@ -105,7 +105,7 @@ def who(entry: AuditEntry) -> tuple[str, str, str, str]:
 @pytest.mark.parametrize(
     ("port", "changes", "reads"),
     [
-        (Control, actions.CONTROL, actions.READS["control"]),
+        (Control, {}, actions.READS["control"]),
         *((service, actions.SERVICES[n], actions.READS[n]) for n, service in SERVICES.items()),
     ],
 )
@@ -125,11 +125,11 @@ def test_the_other_tables_name_methods_of_the_store(table: Actions) -> None:
 
 def test_subjects_use_arguments_that_the_operations_have() -> None:
     """A renamed argument would let each call fail."""
-    tables = [(Control, actions.CONTROL), *((SERVICES[n], t) for n, t in actions.SERVICES.items())]
-    for port, table in tables:
+    for noun, table in actions.SERVICES.items():
         for name, change in table.items():
             given: dict[str, Any] = {
-                one: _Anything() for one in inspect.signature(getattr(port, name)).parameters
+                one: _Anything()
+                for one in inspect.signature(getattr(SERVICES[noun], name)).parameters
             }
             assert isinstance(change.subject(given, None), str), name
             assert isinstance(change.name(given), str), name
@@ -228,7 +228,7 @@ async def test_reading_leaves_no_row_and_costs_no_statement() -> None:
     await asyncio.gather(
         control.sessions.list(), control.runs.list(), control.people.list(), control.people.chats(),
         control.nodes.list(), control.approvals.list(), control.deliveries.outbox(),
-        control.audit_entries(),
+        control.audit.list(), control.access.sign_ins(), control.access.tokens(),
     )  # fmt: skip
     assert await store.audit_entries() == []
 

@@ -262,7 +262,7 @@ async def test_who_starts_a_gateway_types_in_its_terminal_and_does_nothing_else(
         await terminals.say("desk", "m1", "/queue steer")
         while not entries:
             await asyncio.sleep(0.01)
-            entries.extend(await control.audit_entries())
+            entries.extend(await control.audit.list())
 
     monkeypatch.setattr(app_gateway, "Database", Database)
     monkeypatch.setattr(app_gateway, "Service", NotingService)

@@ -17,7 +17,7 @@ import pytest
 
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.web_links import secret_hash
-from goclaw_py.gateway.store_control import StoreControl
+from goclaw_py.operations.access.operations import Access
 from goclaw_py.records import SignIn
 from goclaw_py.web.attempts import MOST_OF_ADDRESS, MOST_OF_ALL, OF_ADDRESS_EVERY_S, Attempts
 from goclaw_py.web.checked import CHECK_S, NOTE_S
@@ -64,9 +64,7 @@ class Node:
         self._cluster = cluster
         self.store = CountingStore(cluster.database)
         control: Any = FakeControl()
-        stored = StoreControl(self.store, SetClock(NOW))
-        for name in ("sign_ins", "end_sign_in", "end_sign_ins"):
-            setattr(control, name, getattr(stored, name))
+        control.access = Access(self.store, SetClock(NOW))
         api = lend_api(control)
         access = WebAccess("127.0.0.1", (), token, lambda: cluster.now_s).with_store(self.store)
         site = ApiOrDashboard(api, make_site(control, api, access))

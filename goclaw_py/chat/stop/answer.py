@@ -23,9 +23,8 @@ from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target, person_at
 from goclaw_py.core.run_events import ButtonsUsed
 from goclaw_py.core.targets import target_text
-from goclaw_py.operations.audit import AuditLog, NoChange
 from goclaw_py.records import DraftStore, Place
-from goclaw_py.records.audit import OK
+from goclaw_py.records.audit import OK, AuditLog, NoChange
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,9 @@ import httpx
 from goclaw_py.cli.client.calls import Params, Remote, call, query, remote, segment
 from goclaw_py.core.errors import BadUsageQuery, GoclawError, NoGateway, StoreUnavailable
 from goclaw_py.core.ids import AgentName
+from goclaw_py.operations.access.operations import Access
 from goclaw_py.operations.approvals.operations import Approvals
+from goclaw_py.operations.audit.operations import AuditEntries
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.heartbeats import operations as heartbeats
@@ -98,6 +100,16 @@ class RemoteControl(Remote):
         return remote(SettingsService, self.send)
 
     @cached_property
+    def access(self) -> Access:
+        """Return the operations on sign-ins and tokens."""
+        return remote(Access, self.send)
+
+    @cached_property
+    def audit(self) -> AuditEntries:
+        """Return the operations on the audit log."""
+        return remote(AuditEntries, self.send)
+
+    @cached_property
     def approvals(self) -> Approvals:
         """Return the operations on approvals."""
         return remote(Approvals, self.send)
@@ -145,13 +157,6 @@ class RemoteControl(Remote):
         return remote(UsageReports, self.send, _bad_usage)
 
     why = call(Control.why, "GET /api/why")
-    sign_ins = call(Control.sign_ins, "GET /api/web/sign-ins")
-    end_sign_in = call(Control.end_sign_in, "DELETE /api/web/sign-ins/{sign_in}")
-    end_sign_ins = call(Control.end_sign_ins, "DELETE /api/web/sign-ins", key="ended")
-    tokens = call(Control.tokens, "GET /api/tokens")
-    create_token = call(Control.create_token, "POST /api/tokens")
-    revoke_token = call(Control.revoke_token, "DELETE /api/tokens/{name}")
-    audit_entries = call(Control.audit_entries, "GET /api/audit")
 
     async def follow(
         self, session: str | None = None, *, after: str | None = None

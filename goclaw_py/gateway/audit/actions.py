@@ -1,64 +1,25 @@
 """Which operations change something, and what is recorded of them (SPEC SEC-9).
 
-One table for each service: method, name of the action, subject, what it was before and what it is
-afterwards. Each method of these services is in its table or among ``READS``; a test compares them.
-Operations of ``NOUNS`` declare it themselves.
+Operations of ``NOUNS`` declare it themselves; here are the tables of what chats and browsers change
+in the store. Each operation changes something or is among ``READS``; a test compares them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from goclaw_py.core.actors import Actor, ActorKind
-from goclaw_py.operations.audit import Actions, Arguments, Change, named
+from goclaw_py.operations.declare import Actions, Arguments, Change, named
 from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.records import SignInMethod
-from goclaw_py.records.audit import Facts
 from goclaw_py.records.people import AccessVerdict
-from goclaw_py.schedule.jobs.job_json import plain
 
-
-def _number(name: str) -> Callable[[Arguments, Any], Facts]:
-    return lambda _arguments, result: {name: result}
-
-
-# ---------------------------------------------------------------------------- all operations
-
-
-CONTROL: Final[Actions] = {
-    # The token itself is in the answer only.
-    "create_token": Change(
-        "token.create",
-        named("token {name}"),
-        told=lambda arguments, _: {
-            "role": plain(arguments["role"]),
-            "reads_text": arguments["reads_text"],
-            "expires_at": plain(arguments["expires_at"]),
-        },
-    ),
-    "revoke_token": Change("token.revoke", named("token {name}")),
-    "end_sign_in": Change("sign_in.end", named("sign-in {sign_in}")),
-    "end_sign_ins": Change("sign_in.end_all", named("all browsers"), told=_number("ended")),
-}
-
-SERVICES: Final[Mapping[str, Actions]] = {
-    **{noun.name: noun.changes for noun in NOUNS},
-}
+SERVICES: Final[Mapping[str, Actions]] = {noun.name: noun.changes for noun in NOUNS}
 """The services within ``Control``, by name."""
 
-_READS: Final[Mapping[str, frozenset[str]]] = {
-    service: frozenset(names.split())
-    for service, names in {
-        "control": """
-            why follow sign_ins
-            tokens audit_entries
-        """,
-    }.items()
-}
 READS: Final[Mapping[str, frozenset[str]]] = {
-    **_READS,
-    "control": _READS["control"] | {noun.name for noun in NOUNS},
+    "control": frozenset({"why", "follow", *SERVICES}),
     **{noun.name: noun.reads for noun in NOUNS},
 }
 """Operations that change nothing: they are not recorded, and cost no statement."""

@@ -21,15 +21,15 @@ from goclaw_py.core.errors import (
 )
 from goclaw_py.core.text import error_text
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.gateway.audit.actions import CHATS, CONTROL, SERVICES, SIGN_INS
+from goclaw_py.gateway.audit.actions import CHATS, SERVICES, SIGN_INS
 from goclaw_py.gateway.audit.facts import Hide, changed, clean, line
 from goclaw_py.gateway.audit.repeats import APART, RepeatedEntries
-from goclaw_py.operations.audit import Actions, Change, NoChange
 from goclaw_py.operations.control import Control
+from goclaw_py.operations.declare import Actions, Change
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import Store
-from goclaw_py.records.audit import OK, AuditEntry, AuditWriter, Facts
+from goclaw_py.records.audit import OK, AuditEntry, AuditWriter, Facts, NoChange
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class StoredAuditLog:
 
     def control(self, control: Control) -> Control:
         """Return the same operations, which record what they change."""
-        return cast("Control", _Recorded(control, CONTROL, self))
+        return cast("Control", _RecordedControl(control, self))
 
     def chat_jobs(self, jobs: JobService) -> JobService:
         """Return the service for chats, which records what people change."""
@@ -147,6 +147,18 @@ class StoredAuditLog:
     def sign_ins(self, store: Store) -> Store:
         """Return the same store, which records sign-ins of browsers."""
         return cast("Store", _Recorded(store, SIGN_INS, self))
+
+
+class _RecordedControl:
+    """A control whose services are recorded."""
+
+    def __init__(self, control: Control, audit: StoredAuditLog) -> None:
+        self._control = control
+        self._audit = audit
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._control, name)
+        return _Recorded(found, SERVICES[name], self._audit) if name in SERVICES else found
 
 
 class _Recorded:
@@ -168,8 +180,6 @@ class _Recorded:
         found = getattr(self._service, name)
         if (change := self._actions.get(name)) is not None:
             return self._recorded(found, change)
-        if self._actions is CONTROL and name in SERVICES:
-            return _Recorded(found, SERVICES[name], self._audit)
         return found
 
     def _recorded(

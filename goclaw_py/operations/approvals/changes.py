@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from goclaw_py.operations.audit import Arguments, Change, named
+from goclaw_py.operations.declare import Arguments, Change, named
 from goclaw_py.records.audit import Facts
 
 

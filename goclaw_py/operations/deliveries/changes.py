@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from goclaw_py.operations.audit import Arguments, Change
+from goclaw_py.operations.declare import Arguments, Change
 from goclaw_py.records.audit import Facts
 
 _MOST_NAMED: Final = 20

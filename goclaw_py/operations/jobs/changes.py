@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from goclaw_py.gateway.audit.facts import digest
-from goclaw_py.operations.audit import Arguments, Change
+from goclaw_py.operations.declare import Arguments, Change
 from goclaw_py.operations.jobs.models import RunNow
 from goclaw_py.records.audit import OK, Facts
 from goclaw_py.schedule.jobs.job_json import plain

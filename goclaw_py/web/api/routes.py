@@ -19,7 +19,9 @@ from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
 from goclaw_py.core.errors import GoclawError
+from goclaw_py.operations.access.routes import sign_in_routes, token_routes
 from goclaw_py.operations.approvals.routes import approval_routes
+from goclaw_py.operations.audit.routes import audit_routes
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries.routes import inbox_routes, outbox_routes
 from goclaw_py.operations.health import Health
@@ -42,15 +44,12 @@ from goclaw_py.operations.sessions.routes import name_routes, session_routes
 from goclaw_py.operations.settings.routes import settings_routes
 from goclaw_py.operations.terminals import Terminals
 from goclaw_py.operations.usage.routes import usage_routes
-from goclaw_py.web.api.audit import audit_routes
 from goclaw_py.web.api.error_json import error_json, status_of
 from goclaw_py.web.api.gateway import gateway_routes
 from goclaw_py.web.api.health import alive_routes, health_routes
 from goclaw_py.web.api.logs import log_routes
-from goclaw_py.web.api.messages import sign_in_routes
 from goclaw_py.web.api.openapi import describe
 from goclaw_py.web.api.streams import live_routes, terminal_routes
-from goclaw_py.web.api.tokens import token_routes
 from goclaw_py.web.api.wire import MAX_BODY_BYTES, ApiError, dump
 from goclaw_py.web.caco.routes import message_routes, schedule_routes
 from goclaw_py.web.content import NOT_JSON, is_json
@@ -110,24 +109,18 @@ def make_api(
     _include(app, lane_routes(control), "")
     _include(app, node_routes(control), "")
     _include(app, log_routes(app.state.logs, app.state.closing), "/api")
-    _include(app, settings_routes(control), "")
-    _include(app, audit_routes(control), "/api")
-    for of_noun in (approval_routes, people_routes, name_routes):
+    for of_noun in (
+        *(settings_routes, audit_routes, approval_routes, people_routes, name_routes),
+        *(sign_in_routes, token_routes, session_routes, run_routes, usage_routes),
+        *(outbox_routes, inbox_routes),
+    ):
         _include(app, of_noun(control), "")
-    _include(app, sign_in_routes(control), "/api/web")
-    _include(app, token_routes(control), "/api/tokens")
-    _include(app, session_routes(control), "")
-    _include(app, run_routes(control), "")
-    _include(app, usage_routes(control), "")
-    _include(app, outbox_routes(control), "")
-    _include(app, inbox_routes(control), "")
     _include(app, schedule_routes(control), "/api/schedule", responses=None)
-    _include(app, job_routes(control), "")
-    _include(app, occurrence_routes(control), "")
-    _include(app, scheduler_routes(control), "")
-    _include(app, heartbeat_routes(control), "")
-    _include(app, heartbeat_run_routes(control), "")
-    _include(app, agent_routes(control), "")
+    for of_noun in (
+        *(job_routes, occurrence_routes, scheduler_routes),
+        *(heartbeat_routes, heartbeat_run_routes, agent_routes),
+    ):
+        _include(app, of_noun(control), "")
     if terminals is not None:
         chat = terminal_routes(terminals, app.state.closing, agents)
         _include(app, chat, "/api/chat")

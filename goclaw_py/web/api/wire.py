@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Generic, TypeVar, get_args
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from goclaw_py.core.actors import AccessRole
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.run_events import (
     ButtonsUsed,
@@ -72,22 +71,6 @@ class ResizeBody(Body):
     """The number of slots of a lane."""
 
     concurrency: Annotated[int, Field(strict=True, ge=1, le=MAX_LANE_SIZE)]
-
-
-class TokenBody(Body):
-    """The name and role of a new token; ``expires_at``: its end, with a zone."""
-
-    name: Annotated[str, Field(min_length=1, max_length=512)]
-    role: AccessRole
-    reads_text: Flag = False
-    expires_at: AwareDatetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EndedAnswer:
-    """The number of browsers that were signed out."""
-
-    ended: int
 
 
 class FileBody(Body):

@@ -16,7 +16,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goclaw_py.core.errors import GoclawError
+from goclaw_py.operations.access import page as access_page
 from goclaw_py.operations.approvals import page as approvals_page
+from goclaw_py.operations.audit import page as audit_page
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries import page as deliveries_page
 from goclaw_py.operations.health import Health
@@ -34,14 +36,9 @@ from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.guard import FORBIDDEN, FORBIDDEN_PATH
 from goclaw_py.web.message_text import without_text
-from goclaw_py.web.pages import (
-    audit,
-    now,
-)
 from goclaw_py.web.pages import health as health_page
 from goclaw_py.web.pages import logs as logs_page
-from goclaw_py.web.pages import sign_ins as sign_ins_page
-from goclaw_py.web.pages import tokens as tokens_page
+from goclaw_py.web.pages import now
 from goclaw_py.web.pages.chat import files as chat_files
 from goclaw_py.web.pages.chat import page as chat_page
 from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
@@ -85,7 +82,7 @@ _MODULES: Final = (
     approvals_page,
     usage_page,
     settings_page,
-    audit,
+    audit_page,
 )
 """Modules of pages that need only the services."""
 
@@ -109,7 +106,7 @@ def make_site(
     """
     control = without_text(control)
     assets, parts = Assets(), parts or SiteParts()
-    of_token = () if access.sign_ins is None else (sign_ins_page.PAGE, tokens_page.PAGE)
+    of_token = () if access.sign_ins is None else access_page.PAGES
     menu = (*NAVIGATION, *of_token)
     pages = Pages(assets, read=parts.read, signs_out=bool(access.token), navigation=menu)
     closing = closing_of(api)
@@ -120,8 +117,7 @@ def make_site(
         *SignInPages(service, access).routes(),
     ]
     if access.sign_ins is not None:
-        routes += sign_ins_page.routes(service, access.sign_ins)
-        routes += tokens_page.routes(service)
+        routes += access_page.routes(service, access.sign_ins)
     for module in _MODULES:
         routes += module.routes(service)
     routes += people_page.routes(service, access.public_url, has_token=bool(access.token))

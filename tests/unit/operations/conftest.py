@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.cli.conftest import cron, database, gateway, goclaw, home
 from tests.unit.web.conftest import api, made, remote
-from tests.unit.web.pages.conftest import browser, control, world
+from tests.unit.web.pages.conftest import browser, control, locked, world
 
 __all__ = [
     "api",
@@ -15,6 +15,7 @@ __all__ = [
     "gateway",
     "goclaw",
     "home",
+    "locked",
     "made",
     "remote",
     "world",

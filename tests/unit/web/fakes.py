@@ -51,7 +51,7 @@ from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.events import live
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
-from tests.unit.web.fake_guests import FakeGuests
+from tests.unit.web.fake_access import FakeAccess
 from tests.unit.web.fake_heartbeats import FakeHeartbeats
 from tests.unit.web.fake_jobs import Jobs
 from tests.unit.web.fake_nodes import HERE, FakeNodeStore
@@ -347,7 +347,7 @@ class FakeLanes(Lanes):
         return Resized(before, replace(found[0], concurrency=concurrency, active=2))
 
 
-class FakeControl(FakeGuests):
+class FakeControl(FakeAccess):
     """Implements ``Control``. Set ``failure`` to make every method raise it."""
 
     def __init__(self) -> None:

@@ -9,39 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from goclaw_py.cli.chats import tokens
 from goclaw_py.cli.context import AsJson, answer, cli, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
 from goclaw_py.cli.qr_code import show_qr_code
 from goclaw_py.core.errors import NotFound
-from goclaw_py.core.text import count
 from goclaw_py.core.web_links import NAME_RULE, WEB_PLACE, is_guest_name
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.people import HELP_OF_WEB
 from goclaw_py.operations.people.operations import WebGuest
-from goclaw_py.records import SignIn
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
 
-app = typer.Typer(help=HELP_OF_WEB, no_args_is_help=True)
-app.add_typer(tokens.app, name="tokens")
+app = typer.Typer()
 
 _COLUMNS: Final = (
     Column("NAME"),
     Column("LINK", least=12),
     Column("BROWSERS", drop=1),
     Column("INVITED", drop=2),
-)
-_SIGN_INS: Final = (
-    Column("ID"),
-    Column("WHO"),
-    Column("ROLE", drop=4),
-    Column("LAST USED"),
-    Column("ADDRESS", drop=1),
-    Column("SIGNED IN", drop=3),
-    Column("BROWSER", drop=2),
 )
 _NOBODY: Final = "nobody yet; to invite a person: goclaw web invite NAME"
 
@@ -136,58 +122,6 @@ def revoke(ctx: typer.Context, name: Name, *, as_json: AsJson = False) -> None:
         typer.echo(f"{name} may no longer use the web chat")
 
     answer(ctx, ask, Printer(dict[str, str], show, as_json, lambda name: {"name": name}))
-
-
-@app.command("sign-ins")
-@with_wide
-def sign_ins(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """List the browsers that are signed in to the dashboard."""
-
-    def show(found: list[SignIn]) -> None:
-        rows = [
-            (
-                one.id,
-                one.name,
-                str(one.role),
-                clock(one.last_used_at),
-                one.address,
-                clock(one.created_at),
-                one.user_agent,
-            )
-            for one in found
-        ]
-        show_table(_SIGN_INS, rows, empty="no browser is signed in")
-
-    answer(ctx, lambda control: control.sign_ins(), Printer(list[SignIn], show, as_json))
-
-
-@app.command("sign-out")
-def sign_out(
-    ctx: typer.Context,
-    sign_in: Annotated[
-        str, typer.Argument(metavar="ID", help="Id of the sign-in: goclaw web sign-ins.")
-    ] = "",
-    *,
-    everywhere: Annotated[bool, typer.Option("--all", help="Sign all browsers out.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Sign a browser out of the dashboard, or all of them.
-
-    It takes effect within 5 seconds, on all nodes.
-    """
-    if bool(sign_in) is everywhere:
-        raise typer.BadParameter("give the id of a sign-in, or --all")
-
-    async def ask(control: Control) -> int:
-        if everywhere:
-            return await control.end_sign_ins()
-        await control.end_sign_in(sign_in)
-        return 1
-
-    def show(ended: int) -> None:
-        typer.echo(f"{count(ended, 'browser')} signed out")
-
-    answer(ctx, ask, Printer(dict[str, int], show, as_json, lambda ended: {"ended": ended}))
 
 
 def _address(settings: Settings) -> tuple[str, list[str]]:

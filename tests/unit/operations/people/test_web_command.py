@@ -7,7 +7,6 @@ import re
 import pytest
 
 from tests.unit.cli.conftest import Shell, ThreadGateway, lines
-from tests.unit.web.fake_guests import BROWSER, SECRET
 from tests.unit.web.fakes import FakeControl
 
 
@@ -111,58 +110,3 @@ def test_a_person_is_removed(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("web", "revoke", "nobody")
     assert got.code == 1
     assert "nobody called nobody is invited" in got.err
-
-
-@pytest.mark.parametrize("where", ["gateway", "database"])
-def test_browsers_are_listed_and_signed_out(
-    goclaw: Shell, request: pytest.FixtureRequest, where: str
-) -> None:
-    """SEC-6."""
-    request.getfixturevalue(where)
-    assert f"{BROWSER.id}  " in goclaw("web", "sign-ins", "--wide").out
-    one = goclaw("web", "sign-out", BROWSER.id)
-    assert (one.code, one.out) == (0, "1 browser signed out\n")
-    every = goclaw("web", "sign-out", "--all")
-    assert (every.code, every.out) == (0, "2 browsers signed out\n")
-    assert goclaw("web", "sign-out", "nobody").code == 1
-
-
-@pytest.mark.parametrize("words", [[], ["6f2a", "--all"]])
-def test_signing_out_needs_an_id_or_all(
-    goclaw: Shell, database: FakeControl, words: list[str]
-) -> None:
-    got = goclaw("web", "sign-out", *words)
-    assert (got.code, "give the id of a sign-in, or --all" in got.err) == (2, True)
-    assert database.calls == []
-
-
-def test_a_token_is_printed_once_and_alone(goclaw: Shell, gateway: ThreadGateway) -> None:
-    """SEC-8: a script can read it, and a person is told to keep it."""
-    made = goclaw("web", "tokens", "create", "ci", "--role", "operator", "--days", "90")
-    assert (made.code, made.out) == (0, f"goclaw_{SECRET}\n")
-    assert "not shown again" in made.err
-    assert "There is no web.token" in made.err
-    listed = goclaw("web", "tokens").out
-    assert "grafana" in listed
-    assert "expired" in listed
-    assert SECRET not in listed
-    assert goclaw("web", "tokens", "revoke", "grafana").out == "grafana is revoked\n"
-
-
-@pytest.mark.parametrize(("words", "said"), [
-    (["create", ""], "a name of a token has 1 to 64 characters"),
-    (["create", "x" * 65], "a name of a token has 1 to 64 characters"),
-    (["create", " ci"], "no space at its ends"),
-    (["create", "a\nb"], "no control characters"),
-    (["create", "ci", "--role", "owner"], "viewer"),
-    (["create", "ci", "--days", "0"], "greater than or equal to 1"),
-    (["create", "grafana"], "there is a token 'grafana'"),
-    (["revoke", "nobody"], "no nobody"),
-    (["--json", "create", "ci"], "put options after the subcommand"),
-])  # fmt: skip
-def test_what_no_token_can_be(
-    goclaw: Shell, gateway: ThreadGateway, words: list[str], said: str
-) -> None:
-    got = goclaw("web", "tokens", *words)
-    assert got.code != 0
-    assert said in got.err

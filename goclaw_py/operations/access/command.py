@@ -1,4 +1,4 @@
-"""``goclaw web tokens``: tokens with a name and a role (SPEC SEC-8)."""
+"""``goclaw web``: browsers that are signed in, and tokens (SPEC SEC-6, SEC-8)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,26 @@ from goclaw_py.cli.context import AsJson, answer, cli, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
 from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.text import count
+from goclaw_py.operations.access.operations import NewToken
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.web_access import NewToken
-from goclaw_py.records import Token
+from goclaw_py.records import SignIn, Token
 from goclaw_py.records.tokens import NAME_RULE, is_token_name
 
-app = typer.Typer(invoke_without_command=True)
+app = typer.Typer()
+tokens_app = typer.Typer(invoke_without_command=True)
+app.add_typer(tokens_app, name="tokens")
 
-_COLUMNS: Final = (
+_SIGN_INS: Final = (
+    Column("ID"),
+    Column("WHO"),
+    Column("ROLE", drop=4),
+    Column("LAST USED"),
+    Column("ADDRESS", drop=1),
+    Column("SIGNED IN", drop=3),
+    Column("BROWSER", drop=2),
+)
+_TOKENS: Final = (
     Column("NAME"),
     Column("ROLE"),
     Column("LAST USED", drop=1),
@@ -34,7 +46,59 @@ def _name(text: str) -> str:
     return text
 
 
-@app.callback()
+@app.command("sign-ins")
+@with_wide
+def sign_ins(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+    """List the browsers that are signed in to the dashboard."""
+
+    def show(found: list[SignIn]) -> None:
+        rows = [
+            (
+                one.id,
+                one.name,
+                str(one.role),
+                clock(one.last_used_at),
+                one.address,
+                clock(one.created_at),
+                one.user_agent,
+            )
+            for one in found
+        ]
+        show_table(_SIGN_INS, rows, empty="no browser is signed in")
+
+    answer(ctx, lambda control: control.access.sign_ins(), Printer(list[SignIn], show, as_json))
+
+
+@app.command("sign-out")
+def sign_out(
+    ctx: typer.Context,
+    sign_in: Annotated[
+        str, typer.Argument(metavar="ID", help="Id of the sign-in: goclaw web sign-ins.")
+    ] = "",
+    *,
+    everywhere: Annotated[bool, typer.Option("--all", help="Sign all browsers out.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Sign a browser out of the dashboard, or all of them.
+
+    It takes effect within 5 seconds, on all nodes.
+    """
+    if bool(sign_in) is everywhere:
+        raise typer.BadParameter("give the id of a sign-in, or --all")
+
+    async def ask(control: Control) -> int:
+        if everywhere:
+            return await control.access.end_sign_ins()
+        await control.access.end_sign_in(sign_in)
+        return 1
+
+    def show(ended: int) -> None:
+        typer.echo(f"{count(ended, 'browser')} signed out")
+
+    answer(ctx, ask, Printer(dict[str, int], show, as_json, lambda ended: {"ended": ended}))
+
+
+@tokens_app.callback()
 @with_wide
 def tokens(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List tokens of programs and people. See: tokens create.
@@ -58,12 +122,12 @@ def tokens(ctx: typer.Context, *, as_json: AsJson = False) -> None:
             )
             for one in found
         ]
-        show_table(_COLUMNS, rows, empty="no tokens; to make one: goclaw web tokens create NAME")
+        show_table(_TOKENS, rows, empty="no tokens; to make one: goclaw web tokens create NAME")
 
-    answer(ctx, lambda control: control.tokens(), Printer(list[Token], show, as_json))
+    answer(ctx, lambda control: control.access.tokens(), Printer(list[Token], show, as_json))
 
 
-@app.command()
+@tokens_app.command()
 def create(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(callback=_name, help="Name of the token.")],
@@ -83,7 +147,7 @@ def create(
 
     async def ask(control: Control) -> NewToken:
         end = None if days is None else display.now() + timedelta(days=days)
-        return await control.create_token(name, role, reads_text=text, expires_at=end)
+        return await control.access.create_token(name, role, reads_text=text, expires_at=end)
 
     def show(made: NewToken) -> None:
         typer.echo(made.secret)
@@ -103,7 +167,7 @@ def create(
     answer(ctx, ask, Printer(NewToken, show, as_json), create=True)
 
 
-@app.command()
+@tokens_app.command()
 def revoke(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of the token: goclaw web tokens.")],
@@ -113,7 +177,7 @@ def revoke(
     """Revoke a token. Browsers that used it are signed out."""
 
     async def ask(control: Control) -> str:
-        await control.revoke_token(name)
+        await control.access.revoke_token(name)
         return name
 
     def show(name: str) -> None:

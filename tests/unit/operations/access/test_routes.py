@@ -1,4 +1,4 @@
-"""Tokens over the API (SPEC SEC-8)."""
+"""``/api/web/sign-ins`` and ``/api/tokens`` (SPEC SEC-6, SEC-8)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,41 @@ import pytest
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.core.errors import NotFound
-from goclaw_py.records.tokens import BadToken, TokenExists
+from goclaw_py.records import Token
+from goclaw_py.records.tokens import BadToken, TokenExists, is_token
 from goclaw_py.web.api.error_json import NotAccepted
-from tests.unit.web.fake_guests import EXPIRED, GRAFANA, SECRET
-from tests.unit.web.harness import Api
+from tests.unit.web.fake_access import BROWSER, EXPIRED, GRAFANA, OTHER
+from tests.unit.web.fake_post import AT
+from tests.unit.web.harness import Api, Gateway
 
 END = datetime(2027, 1, 1, tzinfo=UTC)
 
 
-async def test_the_client_makes_lists_and_revokes_them(remote: RemoteControl) -> None:
-    assert await remote.tokens() == [GRAFANA, EXPIRED]
-    made = await remote.create_token("ci/1 ü", AccessRole.OPERATOR, reads_text=True, expires_at=END)
-    assert (made.secret, made.token.name) == (f"goclaw_{SECRET}", "ci/1 ü")
-    assert (made.token.role, made.token.expires_at) == (AccessRole.OPERATOR, END)
-    await remote.revoke_token("grafana")
-    with pytest.raises(NotFound):
-        await remote.revoke_token("a/b")
+async def test_browsers_are_listed_and_signed_out(remote: RemoteControl) -> None:
+    assert await remote.access.sign_ins() == [BROWSER, OTHER]
+    await remote.access.end_sign_in(OTHER.id)
+    with pytest.raises(NotFound, match="no browser has the sign-in 'nobody'"):
+        await remote.access.end_sign_in("nobody")
+    assert await remote.access.end_sign_ins() == 2
+
+
+async def test_the_client_makes_lists_and_revokes_tokens(
+    made: Gateway, remote: RemoteControl
+) -> None:
+    assert await remote.access.tokens() == [GRAFANA, EXPIRED]
+    new = await remote.access.create_token(
+        "ci/1 ü", AccessRole.VIEWER, reads_text=True, expires_at=END
+    )
+    assert is_token(new.secret)
+    assert new.token == Token("ci/1 ü", AccessRole.VIEWER, True, AT, END)
+    await remote.access.revoke_token("<old>")
+    assert made.control.calls[-1] == ("revoke_token", "<old>")
+    with pytest.raises(NotFound, match="there is no token 'a/b'"):
+        await remote.access.revoke_token("a/b")
     with pytest.raises(TokenExists, match="there is a token 'grafana'"):
-        await remote.create_token("grafana", AccessRole.VIEWER)
+        await remote.access.create_token("grafana", AccessRole.VIEWER)
     with pytest.raises((BadToken, NotAccepted)):
-        await remote.create_token("a\nb", AccessRole.VIEWER)
+        await remote.access.create_token("a\nb", AccessRole.VIEWER)
 
 
 @pytest.mark.parametrize(("body", "status"), [

@@ -10,7 +10,7 @@ import pytest
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.web_links import secret_hash
-from goclaw_py.gateway.store_control import StoreControl
+from goclaw_py.operations.access.operations import Access
 from goclaw_py.records.tokens import BadToken, TokenExists, is_token
 from tests.support.memory_store import MemoryStore
 from tests.support.work import SetClock
@@ -25,60 +25,60 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def control(store: MemoryStore) -> StoreControl:
-    return StoreControl(store, SetClock(NOW))
+def access(store: MemoryStore) -> Access:
+    return Access(store, SetClock(NOW))
 
 
 async def test_a_token_is_shown_once_and_found_by_its_hash(
-    store: MemoryStore, control: StoreControl, caplog: pytest.LogCaptureFixture
+    store: MemoryStore, access: Access, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        made = await control.create_token("grafana", VIEWER, expires_at=NOW + timedelta(days=1))
-        other = await control.create_token("ci", OPERATOR)
+        made = await access.create_token("grafana", VIEWER, expires_at=NOW + timedelta(days=1))
+        other = await access.create_token("ci", OPERATOR)
     assert is_token(made.secret)
     assert made.secret != other.secret
     assert made.secret not in repr(made) + caplog.text
     assert await store.token_of(secret_hash(made.secret), now=NOW) == made.token
-    assert await control.tokens() == [other.token, made.token]
+    assert await access.tokens() == [other.token, made.token]
     assert [vars(one)["token"] for one in caplog.records] == ["grafana", "ci"]
 
 
-async def test_only_viewers_may_be_kept_from_texts(control: StoreControl) -> None:
-    made = {role: await control.create_token(role, role) for role in AccessRole}
+async def test_only_viewers_may_be_kept_from_texts(access: Access) -> None:
+    made = {role: await access.create_token(role, role) for role in AccessRole}
     reads = {role: one.token.reads_text for role, one in made.items()}
     assert reads == {VIEWER: False, OPERATOR: True, AccessRole.ADMIN: True}
-    assert (await control.create_token("reader", VIEWER, reads_text=True)).token.reads_text
+    assert (await access.create_token("reader", VIEWER, reads_text=True)).token.reads_text
 
 
 @pytest.mark.parametrize("name", [
     "", " ", " ci", "ci ", "a\nb", "a\x00b", "a\x1b[2Jb", "a\u202eb", "a\u200bb", "x" * 65,
     "x" * 300, "\ud800",
 ])  # fmt: skip
-async def test_a_name_is_something_that_can_be_read(control: StoreControl, name: str) -> None:
+async def test_a_name_is_something_that_can_be_read(access: Access, name: str) -> None:
     with pytest.raises(BadToken, match="a name of a token has 1 to 64 characters"):
-        await control.create_token(name, VIEWER)
-    assert await control.tokens() == []
+        await access.create_token(name, VIEWER)
+    assert await access.tokens() == []
 
 
 @pytest.mark.parametrize("name", ["x", "x" * 64, "Grafana in the office", "büro/ci: 1", "<b>"])
-async def test_a_name_may_have_words(control: StoreControl, name: str) -> None:
-    await control.create_token(name, VIEWER)
-    await control.revoke_token(name)
+async def test_a_name_may_have_words(access: Access, name: str) -> None:
+    await access.create_token(name, VIEWER)
+    await access.revoke_token(name)
 
 
-async def test_a_name_is_taken_once_and_free_after_it_was_revoked(control: StoreControl) -> None:
-    first = await control.create_token("ci", VIEWER)
+async def test_a_name_is_taken_once_and_free_after_it_was_revoked(access: Access) -> None:
+    first = await access.create_token("ci", VIEWER)
     with pytest.raises(TokenExists, match="there is a token 'ci'"):
-        await control.create_token("ci", AccessRole.ADMIN)
-    assert await control.tokens() == [first.token]
-    await control.revoke_token("ci")
+        await access.create_token("ci", AccessRole.ADMIN)
+    assert await access.tokens() == [first.token]
+    await access.revoke_token("ci")
     with pytest.raises(NotFound, match="there is no token 'ci'"):
-        await control.revoke_token("ci")
-    assert (await control.create_token("ci", OPERATOR)).token.role is OPERATOR
+        await access.revoke_token("ci")
+    assert (await access.create_token("ci", OPERATOR)).token.role is OPERATOR
 
 
 @pytest.mark.parametrize("ago", [timedelta(0), timedelta(seconds=1), timedelta(days=10_000)])
-async def test_an_end_is_to_come(control: StoreControl, ago: timedelta) -> None:
+async def test_an_end_is_to_come(access: Access, ago: timedelta) -> None:
     with pytest.raises(BadToken, match="must be in the future"):
-        await control.create_token("ci", VIEWER, expires_at=NOW - ago)
-    assert await control.tokens() == []
+        await access.create_token("ci", VIEWER, expires_at=NOW - ago)
+    assert await access.tokens() == []

@@ -13,13 +13,14 @@ import typer
 from goclaw_py.cli.context import AsJson, Limit, answer, cli, with_options, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
-from goclaw_py.operations.audit import audit_pages
+from goclaw_py.operations.audit import HELP
+from goclaw_py.operations.audit.operations import audit_pages
 from goclaw_py.operations.control import Control
 from goclaw_py.records import AuditEntry, AuditFilter
 from goclaw_py.records.audit import OK
 from goclaw_py.web.api.wire import dump
 
-app = typer.Typer(help="Show who has changed what.", invoke_without_command=True)
+app = typer.Typer(help=HELP, invoke_without_command=True)
 
 _COLUMNS: Final = (
     "TIME",
@@ -70,7 +71,7 @@ def audit(
     only = selected.filter
 
     async def ask(control: Control) -> list[AuditEntry]:
-        return await control.audit_entries(limit=limit, only=only)
+        return await control.audit.list(limit=limit, only=only)
 
     def show(found: list[AuditEntry]) -> None:
         show_table(_COLUMNS, [_row(one) for one in found], empty="no entries")
@@ -85,7 +86,7 @@ def export(ctx: typer.Context, selected: Selected) -> None:
     only = selected.filter
 
     async def ask(control: Control) -> None:
-        async for found in audit_pages(control, only):
+        async for found in audit_pages(control.audit, only):
             for one in found:
                 typer.echo(dump(AuditEntry, one))
 

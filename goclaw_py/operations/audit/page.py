@@ -40,9 +40,8 @@ def routes(service: PageServices) -> list[Route]:
         values = filters.values
         who, action, subject = (values[name] or None for name in _FIELDS)
         only = AuditFilter(who, action, subject, filters.since(service.now()))
-        found = await service.control.audit_entries(
-            limit=SHOWN + 1, only=only, before=_before(query)
-        )
+        before = _before(query)
+        found = await service.control.audit.list(limit=SHOWN + 1, only=only, before=before)
         shown = found[:SHOWN]
         return {
             "entries": [(one, _kind(one), _changes(one), one.result == OK) for one in shown],
@@ -51,7 +50,9 @@ def routes(service: PageServices) -> list[Route]:
         }
 
     params = params_of("range", *_FIELDS)
-    return service.routes(Page("/audit", "audit", "Audit log", look, params, 5.0))
+    part, frame = "audit/page.html", "filtered.html"
+    page = Page("/audit", "audit", "Audit log", look, params, 5.0, part=part, frame=frame)
+    return service.routes(page)
 
 
 def _before(query: Query) -> int | None:

@@ -8,10 +8,11 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
-from goclaw_py.operations.audit import audit_pages
+from goclaw_py.operations.audit.operations import AuditEntries, audit_pages
 from goclaw_py.operations.control import Control
 from goclaw_py.records import AuditEntry, AuditFilter
 from goclaw_py.web.api.paging import LINK, Instant, Limit, Page, RowBefore, in_utc
+from goclaw_py.web.api.serve import serve
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import dump
 
@@ -66,10 +67,10 @@ class AuditExport(ClosedStream):
 
 
 def audit_routes(control: Control) -> APIRouter:
-    """Return the routes below ``/api``."""
+    """Return the routes."""
     api = APIRouter(tags=["audit"])
 
-    @api.get("/audit", responses=LINK)
+    @serve(api, AuditEntries.list, responses=LINK)
     async def entries(
         page: Page, only: Only, limit: Limit = 50, before: RowBefore = None
     ) -> list[AuditEntry]:
@@ -78,17 +79,17 @@ def audit_routes(control: Control) -> APIRouter:
         `before` and `after` in an entry have only what changed. Of prompts, messages and
         checklists there are only the length and the beginning of a hash.
         """
-        found = await control.audit_entries(limit=limit + 1, only=only, before=before)
+        found = await control.audit.list(limit=limit + 1, only=only, before=before)
         return page.of(found, limit, lambda entry: entry.id)
 
-    @api.get("/audit/export", response_class=StreamingResponse)
+    @api.get("/api/audit/export", response_class=StreamingResponse)
     async def export(only: Only) -> AuditExport:
         """Get all entries as JSON lines, the newest first.
 
         An entry that is added meanwhile is not in it.
         """
         # The first ones are read before the answer begins, so that an error has its status.
-        pages = audit_pages(control, only)
+        pages = audit_pages(control.audit, only)
         first = await anext(pages)
         lines = _lines(first, pages)
         return AuditExport(lines, pages)
