@@ -345,16 +345,6 @@ async def test_a_failing_heartbeat_run_is_tried_twice_more() -> None:
         assert (row.outcome, row.attempts, len(row.runs)) == ("ok", 3, 3)
 
 
-async def test_owners_are_told_of_the_third_failure_in_a_row_once() -> None:
-    async with beating(BROKEN) as gateway:
-        await until_ended(gateway, 5)
-        await asyncio.sleep(5)
-        told = gateway.channel.texts("ann")[1:]
-        assert len(told) == 1
-        assert "three times" in told[0]
-        assert "no disk" in told[0]
-
-
 async def test_a_database_that_is_away_only_delays() -> None:
     async with beating(ALERT) as gateway:
         await asyncio.sleep(50)
