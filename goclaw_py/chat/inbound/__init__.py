@@ -49,8 +49,10 @@ Who causes what:
   interrupted, and the waiting turn gets its rows in front of its own; the earlier turn ends without
   them.
 - *A provider outage*: a run that fails for it is undone; once that is stored, ``replace`` gives its
-  messages to a new turn, HELD or QUEUED. New turns of the session, or of the agent, are HELD too.
-  One is tried from time to time (queue); a success queues all; after ``outage_hold_s`` one expires.
+  messages to a new turn, HELD or QUEUED, and so those of the turns that wait behind it, which the
+  scheduler gives back: what waits there would overtake it. New turns of the session, or of the
+  agent, are HELD too. One is tried from time to time (queue); a success queues all; after
+  ``outage_hold_s`` one expires.
 - */stop* ends QUEUED and RUNNING turns through the scheduler, HELD and UNDOING ones here (stop).
   Their rows are ended in the database by the stop itself (``DatabaseStops.store``), before or after
   the end of the run; whichever comes first wins. What has no turn yet the mailbox cancels.

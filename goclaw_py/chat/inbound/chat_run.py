@@ -23,7 +23,7 @@ from goclaw_py.chat.inbound.drop_notices import DropNotices
 from goclaw_py.chat.inbound.mailbox import Mailboxes
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
 from goclaw_py.core.errors import ApprovalNeeded, Fenced
-from goclaw_py.core.ids import MAIN_LANE, NodeId, RunId
+from goclaw_py.core.ids import MAIN_LANE, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.retry import retry_until_available, until_stored
@@ -55,6 +55,7 @@ from goclaw_py.runs.run_persistence import store_run
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
 from goclaw_py.runs.subagents import ChildRuns, ParentRun
 from goclaw_py.runs.turn import Turn, maker_in
+from goclaw_py.runs.turn_state import UNDOING
 from goclaw_py.scheduler.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)
@@ -307,7 +308,8 @@ class ChatRunExecutor:
             self._outages.lost(turn)
             self._release(turn)
         else:
-            self._outages.recorded(turn, end.ended, end.error)
+            behind = self._withdraw(turn.session) if turn.state is UNDOING else ()
+            self._outages.recorded(turn, end.ended, end.error, behind)
         finally:
             if turn.abandoned is not None:
                 turn.abandoned.set()
@@ -339,9 +341,12 @@ class ChatRunExecutor:
         """Return a turn to its mailbox, so that a reload reads its messages in order."""
         if fenced.epoch != self.mailboxes.epoch or self._dispatcher.draining:
             return  # it has nothing here any more, or stays as it is until the restart
-        there = {turn.id for turn in self.turns.by_run.values() if turn.session == fenced.session}
-        waiting = self.turns.of_runs(self._dispatcher.give_back(there))
-        self.mailboxes.release([fenced, *waiting])
+        self.mailboxes.release([fenced, *self._withdraw(fenced.session)])
+
+    def _withdraw(self, session: SessionKey) -> list[Turn]:
+        """Return the turns of a session that waited for their runs, which are interrupted now."""
+        there = {turn.id for turn in self.turns.by_run.values() if turn.session == session}
+        return self.turns.of_runs(self._dispatcher.give_back(there))
 
     async def _leave_draft(self, end: TurnEnd, told: Ending) -> None:
         """Hand over a draft, or close one that was posted while its run stopped.

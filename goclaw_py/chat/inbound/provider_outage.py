@@ -166,8 +166,17 @@ class ProviderOutageBuffer:
             return False
         return any(at > since for session, at in answered.items() if session != turn.session)
 
-    def recorded(self, turn: Turn, ended: Ending, error: BaseException | None) -> None:
-        """Handle that the end of a run is stored."""
+    def recorded(
+        self,
+        turn: Turn,
+        ended: Ending,
+        error: BaseException | None,
+        behind: Collection[Turn] = (),
+    ) -> None:
+        """Handle that the end of a run is stored.
+
+        ``behind`` are withdrawn turns of its session: its messages go first when they run again.
+        """
         outage = self._outages.get(turn.agent)
         is_back = ended.outcome is Outcome.COMPLETED
         if is_back and turn.asked_at is not None:
@@ -175,14 +184,14 @@ class ProviderOutageBuffer:
         is_undone = turn.state is UNDOING
         if turn.state is STOPPED:
             self._start(self._settle(turn, Outcome.CANCELLED, Reason.STOPPED))
+        again = [self._again(turn), *map(self._withdrawn, behind)] if is_undone else []
         if outage is None:
-            if is_undone:
-                self._submit(self._again(turn))
+            for one in again:
+                self._submit(one)
             return
-        if is_undone:
-            again = self._again(turn)
-            self._turns.hold(again)
-            self._notify(again)
+        for one in again:
+            self._turns.hold(one)
+            self._notify(one)
         if outage.trying is not None and outage.trying.id == turn.id:
             outage.trying = None
             failed = ended.outcome is Outcome.FAILED
@@ -304,6 +313,12 @@ class ProviderOutageBuffer:
             former=turn.id,
             context_messages=turn.context_messages,
         )
+
+    def _withdrawn(self, turn: Turn) -> Turn:
+        """Return the messages of a turn that has not run for another run."""
+        turn.kept_since = self._loop.time() if turn.kept_since is None else turn.kept_since
+        self._turns.undo(turn)
+        return self._again(turn)
 
     def _go_on(self, outage: _Outage) -> None:
         """Schedule the next try, if any turn is left."""

@@ -346,6 +346,16 @@ async def test_what_waited_in_the_queue_keeps_its_place() -> None:
         assert await gateway.said_in_history() == ["one", "re: one", "two", "re: two"]
 
 
+async def test_what_waited_behind_a_held_message_stays_behind_when_the_outage_ends() -> None:
+    """Another session shows that the provider is back before the queue of this one moves."""
+    agent, ways = ScriptedAgent(Fail(DOWN, after_s=5)), Ways(QueuePolicy(), main_lane=1)
+    async with a_process(agent, ways) as gateway:
+        await gateway.gateway.accept([message("one"), message("two")])
+        await gateway.ask("other", chat="bob")
+        await until(lambda: gateway.pending == [])
+        assert agent.prompts == ["one", "other", "one", "two"]
+
+
 async def test_one_at_a_time_asks_a_provider_that_is_down() -> None:
     provider = Provider(DOWN, fails_after_s=5)
     async with a_process(provider.agent()) as gateway:
