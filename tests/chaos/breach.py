@@ -22,6 +22,7 @@ class Rule(StrEnum):
     STOPPED_UNASKED = "stopped, though nobody asked for it"
     STOP_ANSWERED = "a stop without an answer"
     RAN_AFTER_STOP = "ran after a stop of everything that came after it"
+    RAN_AFTER_END = "began with a message after its end was stored"
     ORDER = "worked on out of order"
     SENT_IN_ORDER = "seen out of order"
     RUNS_OVERLAP = "stored runs overlap"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import inf
 
 _NAME = re.compile(r"\bm\d+\b")
 
@@ -79,6 +80,7 @@ class Worked:
     Args:
         told: When it was told to end, if it was and did not care.
         stood_still: Its process was frozen meanwhile; it could not end.
+        prompt: What it was asked, if that is known.
     """
 
     run: str
@@ -87,6 +89,7 @@ class Worked:
     ended: float | None
     told: float | None = None
     stood_still: bool = False
+    prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,7 @@ class Facts:
         said: May be left out; then nobody asks what became of what was confirmed.
         worked: May be left out, too.
         timetables: Of jobs with times that can be foretold.
+        settled: By then everything had time to end; afterwards the nodes were ended.
         nobody_fell: All processes lived and were awake all the time, and all chats were in reach.
     """
 
@@ -196,3 +200,4 @@ class Facts:
     claims: tuple[Claim, ...] = ()
     timetables: tuple[Timetable, ...] = ()
     nobody_fell: bool = False
+    settled: float = inf

@@ -70,6 +70,9 @@ def _one_outcome(facts: Facts) -> Iterator[Breach]:
     for row in facts.messages:
         if row.outcome is None:
             yield Breach(Rule.ONE_OUTCOME, row.session, str(row))
+        elif row.ended is not None and row.ended > facts.settled:
+            # Such as one that was held until its node ended, and another one has answered.
+            yield Breach(Rule.ONE_OUTCOME, row.session, f"{row} until {facts.settled}")
 
 
 def _answered(facts: Facts) -> Iterator[Breach]:
@@ -77,6 +80,7 @@ def _answered(facts: Facts) -> Iterator[Breach]:
     answers = _answers(facts)
     told = {post.chat for post in facts.posts if post.text.startswith(texts.LOST)}
     spoke = {post.run for post in facts.posts if post.text and post.run is not None}
+    said_at = {(post.chat, post.created) for post in facts.posts if post.text and not post.run}
     for row in facts.messages:
         if row.command or not names(row.text):
             continue
@@ -85,7 +89,9 @@ def _answered(facts: Facts) -> Iterator[Breach]:
             yield Breach(Rule.ANSWERED, row.session, str(row))
         if row.outcome == "lost" and row.chat not in told:
             yield Breach(Rule.ANSWERED, row.session, f"no message was sent: {row}")
-        if row.outcome == "failed" and row.run not in spoke:
+        # One that was held for too long fails without a run: its last one was interrupted.
+        was_held = row.reason == "outage" and (row.chat, row.ended) in said_at
+        if row.outcome == "failed" and row.run not in spoke and not was_held:
             yield Breach(Rule.ANSWERED, row.session, f"nobody was told of the failure: {row}")
 
 
@@ -164,6 +170,22 @@ def _ran_after_stop(facts: Facts) -> Iterator[Breach]:
                 continue
             if stop.ended is not None and started.get(row.run or "", -inf) > stop.ended:
                 yield Breach(Rule.RAN_AFTER_STOP, session, f"{row} after {stop}")
+
+
+def _ran_after_end(facts: Facts) -> Iterator[Breach]:
+    """SPEC IO-2: whatever has waited, also for a provider, has one end.
+
+    What began before may be told to its agent later.
+    """
+    started = {run.id: run.started for run in facts.runs if run.trigger == "chat"}
+    ended = {(row.session, name): row for row in facts.messages for name in names(row.text)}
+    for work in facts.worked:
+        for name in names(work.prompt):
+            row = ended.get((work.session, name))
+            if row is None or row.ended is None or row.command:
+                continue
+            if started.get(work.run, -inf) > row.ended:
+                yield Breach(Rule.RAN_AFTER_END, row.session, f"{work} after the end of {row}")
 
 
 def _order(facts: Facts) -> Iterator[Breach]:
@@ -379,6 +401,7 @@ _RULES: Final[tuple[Callable[[Facts], Iterator[Breach]], ...]] = (
     _stopped_unasked,
     _stop_answered,
     _ran_after_stop,
+    _ran_after_end,
     _order,
     _runs_overlap,
     _work_overlaps,

@@ -186,6 +186,21 @@ BREACHES = {
             messages=(FIRST, SECOND, replace(STOP, text="/stopall", ended=1.5)),
         ),
     ),
+    "a message that runs after its end": (
+        Rule.RAN_AFTER_END,
+        good(
+            messages=(replace(FIRST, ended=0.5), SECOND, STOP),
+            worked=(replace(GOOD.worked[0], prompt="m1"), GOOD.worked[1]),
+        ),
+    ),
+    "a message that was held until its node ended": (
+        Rule.ONE_OUTCOME,
+        good(messages=(replace(FIRST, ended=4.0), SECOND, STOP), settled=3.0),
+    ),
+    "a message that was held for too long, in silence": (
+        Rule.ANSWERED,
+        first("failed", reason="outage", ended=4.0),
+    ),
     "the answer of a run that was lost": (
         Rule.LOST_AND_HEARD,
         replace(
@@ -380,6 +395,9 @@ ALLOWED = {
         posts=(replace(TOLD, id=0, created=2.0), *GOOD.posts[:3]),
     ),
     "a failure that is told": first("failed", posts=[post(1, texts.FAILED, "r1")]),
+    "a message that was held for too long": first(
+        "failed", reason="outage", ended=4.0, posts=[replace(post(1, "It is down."), created=4.0)]
+    ),
     "a time of a job that came while one before it ran": replace(
         later("o3", 60 + 7200), timetables=(Timetable("hourly", 60.0, 3600.0, counted=1),)
     ),

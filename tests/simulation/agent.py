@@ -17,6 +17,7 @@ from tests.simulation.loop import Process
 from tests.simulation.plan import Work
 
 ALERT = "The disk is full."
+PROVIDER_DOWN = "The provider of my model is down."
 _IGNORES = 0.1
 _IGNORES_FOR_LONG = 0.015
 _FAILS = 0.04
@@ -24,18 +25,29 @@ _FAILS = 0.04
 
 @dataclass(slots=True)
 class Journal:
-    """What all agents of a scenario have noted, by run; ``given`` is what they do for a prompt."""
+    """What all agents of a scenario have noted, by run.
+
+    Args:
+        given: What they do for a prompt.
+        provider_down_until: Until then the provider of their model does not respond.
+    """
 
     seed: int
     given: Mapping[str, Work] = field(default_factory=dict)
     container: dict[str, tuple[Process, Worked]] = field(default_factory=dict)
     asked: Counter[str] = field(default_factory=Counter)
     reports: int = 0
+    provider_down_until: float = 0.0
+
+    def is_provider_down(self) -> bool:
+        """Return whether the provider of their model is down now."""
+        return asyncio.get_running_loop().time() < self.provider_down_until
 
     def begin(self, process: Process, request: RunRequest) -> None:
         """It works from now on."""
         now = asyncio.get_running_loop().time()
-        self.container[request.run_id] = process, Worked(request.run_id, request.session, now, None)
+        work = Worked(request.run_id, request.session, now, None, prompt=request.prompt)
+        self.container[request.run_id] = process, work
 
     def told(self, run: str) -> None:
         """It is to end."""
@@ -81,9 +93,12 @@ class NotingAgent:
         work = journal.given.get(prompt) or _by_chance(chance)
         journal.begin(self.process, request)
         try:
+            was_down = journal.is_provider_down()
             await _do(work, partial(journal.told, request.run_id))
         finally:
             journal.end(request.run_id)
+        if was_down or journal.is_provider_down():
+            raise AgentError(PROVIDER_DOWN, "503", retryable=True)
         if work.fails:
             raise AgentError("That went wrong.", "by chance")
         return AgentResult(self._reply(request, chance))

@@ -41,6 +41,7 @@ from tests.simulation.plan import (
     Kill,
     Outage,
     Plan,
+    ProviderOutage,
     Saying,
     Start,
     plan,
@@ -147,10 +148,12 @@ class _SimulatedCluster:
         try:
             await self._let_happen()
             self.trouble.end()
+            self._journal.provider_down_until = 0.0
             self.trouble.note("the trouble is over")
             await self._settle()
+            settled = asyncio.get_running_loop().time()
             await self._end()
-            return self._facts()
+            return replace(self._facts(), settled=settled)
         finally:
             await self._bury()
 
@@ -190,6 +193,9 @@ class _SimulatedCluster:
                 self._with_one(lambda one: self._drain(one, event.wait_s))
             case Outage():
                 self._cut(event)
+            case ProviderOutage():
+                until = asyncio.get_running_loop().time() + event.for_s
+                self._journal.provider_down_until = until
             case _:
                 assert_never(event)
 
@@ -443,4 +449,5 @@ def _ways(planned: Plan) -> Ways:
         main_lane=planned.main_lane,
         heartbeats=heartbeat_runs,
         shared=frozenset({MAIN_LANE, CRON_LANE}) if planned.shared else frozenset(),
+        outage_hold_s=planned.outage_hold_s,
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from goclaw_py.chat.inbound.ingestion import MessageIngestor
+from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
 from goclaw_py.chat.outbound.outbox_sender import OutboxSender
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.schedule.jobs.executions import JobExecutions
@@ -150,6 +151,20 @@ FAULTS = {
         ),
         Rule.OCCURRENCE_SKIPPED,
         scenes.SESSION_IS_ELSEWHERE,
+    ),
+    "the next held message is never tried": Fault(
+        ProviderOutageBuffer,
+        "_try_at",
+        (("outage.alarm.set(due)", "pass"),),
+        Rule.ONE_OUTCOME,
+        scenes.HELD,
+    ),
+    "the end of an outage releases no held message": Fault(
+        ProviderOutageBuffer,
+        "_end",
+        (("self._submit(turn)", "pass"),),
+        Rule.ONE_OUTCOME,
+        scenes.HELD,
     ),
 }
 

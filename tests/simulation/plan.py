@@ -12,6 +12,9 @@ from tests.simulation.trouble import FOR_EVER, LONGEST_S, MILD, ROUGH, WILD, Fat
 TROUBLE_S = 30.0
 """How long things go wrong."""
 
+_HOLD_S = 7200.0
+"""Longer than a scenario: so held messages do not fail, and one that is never released shows."""
+
 _TELLING = (
     *("accept", "claim_", "begin_run", "finish_run", "settle", "mark_sent", "chat send"),
     *("chat confirm", "join", "renew", "recover", "claim_lease", "release_sessions", "leave"),
@@ -68,6 +71,14 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderOutage:
+    """The provider of the agent's model is down for a while."""
+
+    at: float
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """What the agent does for a prompt.
 
@@ -82,7 +93,7 @@ class Work:
     fails: bool = False
 
 
-Event = Saying | Start | Kill | Freeze | Drain | Outage
+Event = Saying | Start | Kill | Freeze | Drain | Outage | ProviderOutage
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +107,7 @@ class Plan:
         forced: The fates of some calls; kills and halts at calls are among them.
         job_in_chat: The job works in the session of a chat.
         work: What the agent does for a prompt; for what is not here chance decides.
+        outage_hold_s: How long messages wait for a provider that is down.
     """
 
     seed: int
@@ -111,12 +123,14 @@ class Plan:
     job_in_chat: bool = False
     debounce: Debounce = Debounce.FIXED
     work: Mapping[str, Work] = field(default_factory=dict)
+    outage_hold_s: float = _HOLD_S
 
 
 def plan(seed: int) -> Plan:
     """The scenario of a seed."""
-    chance = Random(f"plan {seed}")
-    events = [*_gateways(chance), *_sayings(chance), *_mishaps(chance)]
+    chance, provider = Random(f"plan {seed}"), Random(f"provider {seed}")
+    outages = _provider_outages(provider)
+    events = [*_gateways(chance), *_sayings(chance), *_mishaps(chance), *outages]
     return Plan(
         seed,
         tuple(sorted(events, key=lambda event: event.at)),
@@ -130,6 +144,7 @@ def plan(seed: int) -> Plan:
         forced=_halts(chance),
         job_in_chat=chance.random() < 0.5,
         debounce=chance.choice(tuple(Debounce)),
+        outage_hold_s=provider.choice((_HOLD_S, _HOLD_S, 8.0)),
     )
 
 
@@ -172,6 +187,13 @@ def _mishaps(chance: Random) -> list[Event]:
             )
         )
     return mishaps
+
+
+def _provider_outages(chance: Random) -> list[Event]:
+    return [
+        ProviderOutage(chance.uniform(0, TROUBLE_S), chance.choice((1.0, chance.uniform(3, 25))))
+        for _ in range(chance.choice((0, 0, 1, 1, 2)))
+    ]
 
 
 def _halts(chance: Random) -> tuple[Forced, ...]:

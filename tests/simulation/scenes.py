@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from goclaw_py.scheduler.models import Mode
-from tests.simulation.plan import Outage, Plan, Saying, Start, Work
+from tests.simulation.plan import Drain, Event, Outage, Plan, ProviderOutage, Saying, Start, Work
 from tests.simulation.trouble import FOR_EVER, Fate, Forced
 
 _TWO = (Start(0.0), Start(0.0))
@@ -20,13 +20,13 @@ def scene(
     shared: bool = False,
     job_every_s: float | None = None,
     job_in_chat: bool = False,
-    outage: Outage | None = None,
+    happens: tuple[Event, ...] = (),
 ) -> Plan:
     """Two gateways of which one polls; the agent takes 2 s for what is not in ``work``."""
     texts = dict.fromkeys((*(one.text for one in said), "report"), Work(2.0))
     return Plan(
         seed=1,
-        events=(*_TWO, *said[:1], *([outage] if outage else []), *said[1:]),
+        events=tuple(sorted((*_TWO, *said, *happens), key=lambda event: event.at)),
         weight=0.0,
         polling=True,
         mode=Mode.QUEUE,
@@ -60,14 +60,14 @@ STOPPED = scene(
 """A run takes its time to end after ``/stop``, and a new message comes meanwhile."""
 
 STOPPED_WHILE_AWAY = scene(
-    outage=Outage(3.0, for_s=15.0, one=False),
+    happens=(Outage(3.0, for_s=15.0, one=False),),
     said=(_M1, Saying(5.0, "ann", "/stop")),
     work={"m1": Work(40.0)},
 )
 """The database is away for longer than the leases, and a run is stopped meanwhile."""
 
 FINISHED_WHILE_AWAY = scene(
-    outage=Outage(4.0, for_s=15.0, one=False),
+    happens=(Outage(4.0, for_s=15.0, one=False),),
     said=(_M1, Saying(7.0, "ann", "/stopall")),
     work={"m1": Work(2.0)},
 )
@@ -116,3 +116,24 @@ SESSION_IS_ELSEWHERE = scene(
     job_in_chat=True,
 )
 """A job is about to begin in the session of a chat, and another gateway begins to answer there."""
+
+_HELD = (_M1, Saying(2.2, "bob", "m2"))
+_PROVIDER_IS_DOWN = ProviderOutage(1.0, for_s=24.0)
+
+HELD = scene(said=_HELD, happens=(_PROVIDER_IS_DOWN,))
+"""The provider is down, and messages of two chats are held."""
+
+HELD_AND_KILLED = scene(
+    Forced("", "settle", 2, Fate(halt_s=FOR_EVER, halt_after=True)),
+    said=_HELD,
+    happens=(_PROVIDER_IS_DOWN,),
+)
+"""The gateway that holds them is killed as it notifies the second chat."""
+
+HELD_AND_RESTARTED = scene(
+    said=_HELD, happens=(_PROVIDER_IS_DOWN, Drain(8.0, 0.0), Drain(8.1, 0.0), Start(9.0))
+)
+"""The gateways that hold them end, and another one starts."""
+
+HELD_WHILE_AWAY = scene(said=_HELD, happens=(_PROVIDER_IS_DOWN, Outage(7.0, for_s=15.0, one=False)))
+"""The database is away, too, for longer than the leases."""

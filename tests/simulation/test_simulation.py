@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from goclaw_py.chat.inbound.ingestion import MessageIngestor
+from goclaw_py.chat.outbound import texts
 from goclaw_py.chat.outbound.outbox_sender import OutboxSender
 from goclaw_py.cluster.membership import Membership
 from tests.chaos.invariants import Rule
 from tests.simulation import scenes
 from tests.simulation.cluster import Played, play
 from tests.simulation.faults import FAULTS, Fault, planted
-from tests.simulation.plan import Saying, plan
+from tests.simulation.plan import Plan, Saying, plan
 from tests.simulation.pool import verdicts
 
 SCENARIOS = 40
@@ -101,6 +102,47 @@ def test_what_has_ended_before_a_stop_of_everything_does_not_run_again(tmp_path:
     outcomes = {row.text: row.outcome for row in played.facts.messages}
     assert outcomes == {"m1": "cancelled", "/stopall": "completed"}
     assert "Stopped before I could store" in played.facts.seen[-1].text
+
+
+_HELD = {
+    "held": scenes.HELD,
+    "killed": scenes.HELD_AND_KILLED,
+    "restarted": scenes.HELD_AND_RESTARTED,
+    "database away": scenes.HELD_WHILE_AWAY,
+}
+_BACK_AT_S = 25.0
+_STOP_AT_S = (4.8, 12.0, 24.9)
+
+
+@pytest.mark.parametrize("scene", _HELD.values(), ids=_HELD)
+def test_messages_held_for_a_provider_are_answered_when_it_is_back(
+    scene: Plan, tmp_path: Path
+) -> None:
+    """SPEC AGENT-8: also by another process, and tried at most a minute apart."""
+    played = play(scene, tmp_path)
+    assert (played.breaches, played.bugs) == ([], [])
+    assert {row.text: row.outcome for row in played.facts.messages} == {
+        "m1": "completed",
+        "m2": "completed",
+    }
+    ends = [row.ended for row in played.facts.messages if row.ended is not None]
+    assert min(ends) > _BACK_AT_S
+    assert max(ends) < _BACK_AT_S + 70.0
+    assert any(one.text == texts.KEPT for one in played.facts.seen)
+
+
+@pytest.mark.parametrize("command", ["/stop", "/stopall"])
+@pytest.mark.parametrize("at_s", _STOP_AT_S)
+@pytest.mark.parametrize("scene", _HELD.values(), ids=_HELD)
+def test_a_message_held_for_a_provider_can_be_stopped(
+    scene: Plan, at_s: float, command: str, tmp_path: Path
+) -> None:
+    """SPEC AGENT-8, CMD-1."""
+    events = sorted([*scene.events, Saying(at_s, "ann", command)], key=lambda one: one.at)
+    played = play(replace(scene, events=tuple(events)), tmp_path)
+    assert (played.breaches, played.bugs) == ([], [])
+    outcomes = {row.text: row.outcome for row in played.facts.messages}
+    assert outcomes == {"m1": "cancelled", "m2": "completed", command: "completed"}
 
 
 def _sender(played: Played) -> str:
