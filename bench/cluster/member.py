@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,13 +21,14 @@ from bench.jobs.gateway import Instant
 from goclaw_py.cluster import membership as cluster_module
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.core.concurrency import WakeEvent
-from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, AgentName, NodeId
+from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, AgentName
 from goclaw_py.core.session_keys import AccessRules, DirectPolicy
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import SharedClock, SystemClock
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.records import Notice
+from goclaw_py.records.bound import bind
 from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox, ToolContext
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
@@ -92,7 +93,8 @@ async def member(store: PostgresStore, kind: Kind) -> AsyncIterator[Member]:
     with tempfile.TemporaryDirectory() as folder:
         channel, agent = PeopleChannel(), Instant()
         deps = _around(kind, channel, agent, folder)
-        container = Container(store, clock, _scheduler(kind), deps, _node(cluster))
+        bound = bind(store, lambda: cluster.node.id)
+        container = Container(bound, clock, _scheduler(kind), deps)
         store.on_notice(lambda notice: _hear(notice, container, cluster, pending))
         await cluster.join()
         await container.access_control.refresh()
@@ -140,13 +142,6 @@ def _heartbeats(kind: Kind, workspaces: Mapping[AgentName, Path]) -> HeartbeatSe
         plans={MAIN_AGENT: HeartbeatConfig(MAIN_AGENT, every, timedelta())},
         workspaces=workspaces,
     )
-
-
-def _node(cluster: Membership) -> Callable[[], NodeId]:
-    def node() -> NodeId:
-        return cluster.node.id
-
-    return node
 
 
 def _duties(

@@ -16,6 +16,7 @@ from goclaw_py.core.ids import CRON_LANE, MAIN_LANE, AgentName
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.records import Notice
+from goclaw_py.records.bound import bind
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox, ToolContext
 from goclaw_py.schedule.heartbeat.checklist_files import FILE
@@ -158,7 +159,7 @@ async def heartbeat_runs_of(
         ),
     )
     scheduler = RunScheduler({MAIN_LANE: 1, CRON_LANE: lane})
-    container = Container(store, CLOCK, scheduler, deps, lambda: cluster.node.id)
+    container = Container(bind(store, lambda: cluster.node.id), CLOCK, scheduler, deps)
     heartbeats = container.heartbeats
     heartbeats.heartbeat_runs.on_end = heard.note
 

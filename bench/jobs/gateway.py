@@ -18,6 +18,7 @@ from goclaw_py.core.time.clocks import SystemClock, new_id
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.records import Notice
+from goclaw_py.records.bound import bind
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox, ToolContext
 from goclaw_py.schedule.jobs.models import OPERATOR, Job, JobSpec, Prompt, TargetKind
@@ -97,7 +98,7 @@ async def jobs_of(store: PostgresStore, agent: Instant, *, lane: int) -> AsyncIt
         )
         # As the settings have it: jobs of all nodes count.
         scheduler = RunScheduler({MAIN_LANE: 1, CRON_LANE: lane}, shared=[CRON_LANE])
-        container = Container(store, CLOCK, scheduler, deps, lambda: cluster.node.id)
+        container = Container(bind(store, lambda: cluster.node.id), CLOCK, scheduler, deps)
         job_module = container.job_module
 
         def hear(notice: Notice) -> None:

@@ -41,6 +41,7 @@ from goclaw_py.operations.settings.live import LiveSettings
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.terminals import Terminals
 from goclaw_py.records import NodeState, Notice, RecoveryReport, Store
+from goclaw_py.records.bound import bind
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.schedule.retention import delete_expired
 from goclaw_py.web.command_line import from_commands
@@ -100,8 +101,9 @@ class Service:
         )
         metrics = Metrics({name for name, _ in parts.channels}, settings.agents)
         scheduler, deps = gateway_config(settings, parts, store, clock)
-        deps = replace(deps, spans=spans, meter=metrics, live=self._cluster.live)
-        self._container = container = Container(store, clock, scheduler, deps, self._node)
+        deps = replace(deps, spans=spans, meter=metrics)
+        bound = bind(store, lambda: self._cluster.node.id, self._cluster.live)
+        self._container = container = Container(bound, clock, scheduler, deps)
         self._applier = SettingsApplier(settings, deps, container)
         self._live_settings = live = LiveSettings(settings, store, self._applier)
         # Edits are the same on all nodes, as soon as these have read them.
@@ -355,9 +357,6 @@ class Service:
         await self._applier.close()
 
     # ------------------------------------------------------------------ callbacks
-
-    def _node(self) -> NodeId:
-        return self._cluster.node.id
 
     def _state(self) -> NodeState:
         return self._container.state(skew_s=self._clock.skew_s, settings=self._digest)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import LaneName, NodeId
+from goclaw_py.core.ids import LaneName
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import LaneGrant, LaneShare, LaneStore
+from goclaw_py.records import LaneGrant, LaneShare
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.views import LaneLoad
 
@@ -60,19 +60,13 @@ class ClusterLanePermits:
 
     Each change is reported once. Only a look repeats a request, because other nodes may have
     released slots: a request costs several statements, one node at a time.
-
-    Args:
-        node: Returns the present id of this node.
     """
 
-    def __init__(
-        self, store: LaneStore, clock: Clock, dispatcher: Dispatcher, node: Callable[[], NodeId]
-    ) -> None:
+    def __init__(self, store: BoundStore, clock: Clock, dispatcher: Dispatcher) -> None:
         self._store = store
         self._clock = clock
         self._dispatcher = dispatcher
-        self._node = node
-        self._owner = node()
+        self._owner = store.node()
         self._own: dict[LaneName, _Own] = {}
         self._wake = WakeEvent()
         self._is_to_look = False
@@ -104,7 +98,7 @@ class ClusterLanePermits:
 
     async def _report_regularly(self, lane: LaneName, *, look: bool) -> None:
         """Report changes; with ``look``, also repeat the request while a run waits."""
-        node = self._node()
+        node = self._store.node()
         if node != self._owner:
             # Declared dead: its places went with it. What runs still is being cut off.
             self._owner = node
@@ -116,7 +110,7 @@ class ClusterLanePermits:
             return
         own.told = None
         grant = await self._store.share(node, share, now=self._clock.now())
-        if self._node() != node:
+        if self._store.node() != node:
             self._wake.call()
             return
         own.apply(share, grant)

@@ -13,7 +13,8 @@ from goclaw_py.core.containers import LruCache
 from goclaw_py.core.errors import GoclawError, NodeSilent, NotFound, StoreUnavailable
 from goclaw_py.core.ids import NodeId
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import CallStore, NodeCall
+from goclaw_py.records import NodeCall
+from goclaw_py.records.bound import BoundStore
 
 log = logging.getLogger(__name__)
 
@@ -33,16 +34,12 @@ Handler = Callable[[Facts], Awaitable[Facts]]
 
 
 class NodeRpc:
-    """Calls other nodes, and answers their calls.
+    """Calls other nodes, and answers their calls."""
 
-    Args:
-        node: Returns the present id of this node.
-    """
-
-    def __init__(self, store: CallStore, clock: Clock, node: Callable[[], NodeId]) -> None:
+    def __init__(self, store: BoundStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self.node = node
+        self.node = store.node
         self._handlers: dict[str, Handler] = {}
         self._wake = WakeEvent()
         self._waiting: dict[WakeEvent, None] = {}

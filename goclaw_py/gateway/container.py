@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -50,8 +50,9 @@ from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.gateway.unattended_runs import UnattendedRuns
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
-from goclaw_py.records import NodeState, RecoveryReport, Store
+from goclaw_py.records import NodeState, RecoveryReport
 from goclaw_py.records import Place as Account
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs import history_only
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentExecutorDeps
 from goclaw_py.runs.budget_tracker import BudgetTracker
@@ -94,36 +95,33 @@ class Container:
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
         scheduler: RunScheduler,
         deps: GatewayDependencies,
-        node: Callable[[], NodeId],
     ) -> None:
         self._store = store
         self._clock = clock
-        self.node = node
+        self.node = store.node
         self.meter = deps.meter
-        self._live = deps.live or node
         self._look_for_subagents_at = clock.now()
-        self.audit = StoredAuditLog(store, clock, node, deps.hide)
+        self.audit = StoredAuditLog(store, clock, store.node, deps.hide)
         self._chat_store = self.audit.chat_store(store)
         channels = self.channels = {**deps.channels, history_only.PLACE: HistoryOnly()}
         self._build_access(deps)
         handlers = RunHandlers()
         dispatcher = self.dispatcher = Dispatcher(scheduler, handlers)
-        self.lane_permits = ClusterLanePermits(store, clock, dispatcher, node)
+        self.lane_permits = ClusterLanePermits(store, clock, dispatcher)
         self.feed = RunEventBroker(clock)
         self.budget_tracker = BudgetTracker(
             store, clock, deps.limits, self._over_budget, self.incidents.alert
         )
         self.turns = Turns()
         self.mailboxes = Mailboxes(self.turns)
-        self.notices = DropNotices(store, clock, node, self.turns)
+        self.notices = DropNotices(store, clock, self.turns)
         self.outages = ProviderOutageBuffer(
             store,
             clock,
-            node,
             deps.outage_hold_s,
             lambda turn: self.gateway.submit(turn),  # noqa: PLW0108 - it is built later
             self.notices,
@@ -152,7 +150,7 @@ class Container:
         self._build_ends(deps)
         engines = (self.job_module.occurrences, self.heartbeats.heartbeat_runs)
         self.unattended = UnattendedRuns(
-            store, clock, dispatcher, engines, self._live, self.close_interrupted_runs
+            store, clock, dispatcher, engines, self.close_interrupted_runs
         )
 
     def _build_owners(
@@ -162,12 +160,11 @@ class Container:
         heartbeat_service: HeartbeatService,
     ) -> None:
         """Build what runs: subagents, jobs, heartbeats, and the turns of chats."""
-        store, clock, node, channels = self._store, self._clock, self.node, self.channels
+        store, clock, channels = self._store, self._clock, self.channels
         dispatcher, ask = self.dispatcher, self.approvals.questions
         self.children = ChildRuns(
             store,
             clock,
-            node,
             dispatcher=dispatcher,
             agent_executor=agent_executor,
             budget_tracker=self.budget_tracker,
@@ -194,20 +191,16 @@ class Container:
         self.job_module = JobModule(
             store,
             clock,
-            node,
             deps.jobs,
             by,
             ask=ask,
             check_scheduling=chains.check_scheduling,
             on_disabled=self._record_disabled,
         )
-        self.heartbeats = HeartbeatModule(
-            store, clock, node, deps.heartbeats, by, heartbeat_service
-        )
+        self.heartbeats = HeartbeatModule(store, clock, deps.heartbeats, by, heartbeat_service)
         self.runner = ChatRunExecutor(
             store,
             clock,
-            node,
             dispatcher=dispatcher,
             agent_executor=agent_executor,
             mailboxes=self.mailboxes,
@@ -218,9 +211,7 @@ class Container:
             contexts=self.policies.contexts,
             budget_tracker=self.budget_tracker,
             feed=self.feed,
-            drafts=StreamingReplies(
-                store, clock, channels, self._pacing, self._live, dispatcher.had_effect
-            ),
+            drafts=StreamingReplies(store, clock, channels, self._pacing, dispatcher.had_effect),
             replies=replies,
             received=self._received,
             ask=ask,
@@ -234,7 +225,7 @@ class Container:
         access_control = self.access_control = AccessControl(store, clock)
         contexts = ContextUsage(deps.context_windows)
         policies = self.policies = SessionSettings(_rules(deps), contexts)
-        self.supervisor = ChannelSupervisor(store, clock, deps.channels.values(), self.node)
+        self.supervisor = ChannelSupervisor(store, clock, deps.channels.values())
         views = self.supervisor.views
         self.incidents = IncidentAlerts(store, clock, policies, access_control, views)
         owners = self.incidents.owners_chats
@@ -245,7 +236,7 @@ class Container:
 
     def _build_ends(self, deps: GatewayDependencies) -> None:
         """Build the parts through which messages come in and go out."""
-        store, clock, node, channels = self._store, self._clock, self.node, self.channels
+        store, clock, channels = self._store, self._clock, self.channels
         self.names = NameCache(self.job_module.name_of)
         ingress = IngressFilter(
             store,
@@ -264,7 +255,6 @@ class Container:
             self.policies,
             channels,
             ingress,
-            node,
             dispatcher=self.dispatcher,
             runner=self.runner,
             commands=self.commands,
@@ -277,18 +267,17 @@ class Container:
             clock,
             channels,
             self._pacing,
-            node,
             goes_last=self.access_control.is_unapproved_chat,
             is_topic_gone=self.access_control.is_topic_gone,
             meter=deps.meter,
         )
 
     def _build_stops(self) -> None:
-        store, clock, node, runner = self._store, self._clock, self.node, self.runner
+        store, clock, runner = self._store, self._clock, self.runner
         rights = StopRights(self.policies, self.access_control, self.channels)
         recorded = self._chat_store  # a new session is an entry of the audit log
         database = DatabaseStops(
-            recorded, clock, node, self.mailboxes, self.job_module.runs, self.turns.dropped
+            recorded, clock, self.mailboxes, self.job_module.runs, self.turns.dropped
         )
         local = LocalStops(
             self.dispatcher,
@@ -298,8 +287,8 @@ class Container:
             database,
             self.policies.contexts,
         )
-        self.calls = NodeRpc(store, clock, node)
-        remote = RemoteStops(store, clock, self.calls, node, local)
+        self.calls = NodeRpc(store, clock)
+        remote = RemoteStops(store, clock, self.calls, local)
         self.stops = StopExecutor(store, local, remote, rights)
         self.stop_answers = StopAnswers(
             store, self.channels, self._pacing, self.stops, self.audit, runner.shows_stop
@@ -311,7 +300,6 @@ class Container:
         return CommandServices(
             store,
             self._clock,
-            self.node,
             self.stops,
             self.policies,
             self.access_control,
@@ -346,7 +334,6 @@ class Container:
             ),
             partial(SessionFacts, self._store, pinning),
             self._received.workspace,
-            self._live,
             deps.spans,
             heartbeats,
             deps.meter,

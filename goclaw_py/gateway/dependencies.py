@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from goclaw_py.chat.channel import Channel
-from goclaw_py.core.ids import AgentName, NodeId
+from goclaw_py.core.ids import AgentName
 from goclaw_py.core.metrics import NO_METER, MetricsRecorder
 from goclaw_py.records import Place as Account
 from goclaw_py.runs.agent_loop import AgentLoop
@@ -30,7 +30,6 @@ class GatewayDependencies:
         max_chained_turns: How many turns in a row may begin without a person; 0: no limit.
         run_timeout_s: The timeout of a subagent or a delegate.
         hide: Masks secrets in errors of agents.
-        live: Returns this node, or None after its lease has ended; None: the node never expires.
     """
 
     channels: Mapping[Account, Channel]
@@ -49,4 +48,3 @@ class GatewayDependencies:
     jobs: JobSetup = field(default_factory=JobSetup)
     heartbeats: HeartbeatSetup = field(default_factory=HeartbeatSetup)
     hide: Callable[[str], str] = str
-    live: Callable[[], NodeId | None] | None = None

@@ -15,10 +15,10 @@ from typing import Any, Final
 from goclaw_py.chat.outbound import texts
 from goclaw_py.cluster.membership import MAX_ATTEMPTS
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import NodeId
 from goclaw_py.core.text import count
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import RecoveryReport, Store
+from goclaw_py.records import RecoveryReport
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.schedule.engine import ExecutionEngine
 from goclaw_py.scheduler.dispatcher import Dispatcher
 
@@ -34,24 +34,21 @@ class UnattendedRuns:
     """Ends as lost what two looks in a row have found; it runs again as after a crash.
 
     Args:
-        live: Returns this node, None after its lease has ended.
         recovered: Called with what was ended.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
         dispatcher: Dispatcher,
         engines: Sequence[ExecutionEngine[Any, Any, Any, Any]],
-        live: Callable[[], NodeId | None],
         recovered: Callable[[RecoveryReport], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._dispatcher = dispatcher
         self._engines = engines
-        self._live = live
         self._recovered = recovered
         self._suspects: frozenset[str] = frozenset()
         self._ended: list[datetime] = []
@@ -77,14 +74,14 @@ class UnattendedRuns:
         return (f"{what}; see: goclaw runs list --outcome lost",)
 
     async def _check(self) -> None:
-        node = self._live()
+        node = self._store.live()
         if node is None:
             return
         found = await self._store.unattended(node, self._attended())
         # It may have come or gone on while the database was asked.
         sure = self._suspects.intersection(found).difference(self._attended())
         self._suspects = frozenset(found)
-        if not sure or self._live() != node:
+        if not sure or self._store.live() != node:
             return
         log.error("runs_unattended", extra={"work": sorted(sure)})
         for engine in self._engines:

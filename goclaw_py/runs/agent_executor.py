@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from goclaw_py.core.budget import Budget, BudgetScope, Limit
 from goclaw_py.core.concurrency import in_thread_if_long
@@ -18,7 +18,6 @@ from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.metrics import NO_METER, MetricsRecorder
 from goclaw_py.core.outcomes import Ending, Trigger
-from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.run_events import RunNote, RunNoted, TextDelta, Usage
 from goclaw_py.core.run_steps import TakenStep
 from goclaw_py.core.storable import storable
@@ -27,6 +26,7 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.values import value
 from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.records import NewRun
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.agent_loop import (
     AgentLoop,
     AgentResult,
@@ -44,7 +44,7 @@ from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, over
 from goclaw_py.runs.events.broker import RunEventBroker
 from goclaw_py.runs.instructions import Instructions
 from goclaw_py.runs.replies.wait_line import HeardEvent
-from goclaw_py.runs.run_journal import Journal, NoteStore, interrupted_calls_prompt
+from goclaw_py.runs.run_journal import Journal, interrupted_calls_prompt
 from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.thoughts import ThoughtFilter, separate
 from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
@@ -121,12 +121,6 @@ class _ReplyLimit:
         return False
 
 
-class ExecutorStore(NoteStore, Protocol):
-    """The store operations that this module needs."""
-
-    async def is_granted(self, agent: AgentName, session: SessionKey, tool: str) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True)
 class AgentExecutorDeps:
     """The dependencies of all runs.
@@ -146,8 +140,6 @@ class AgentExecutorDeps:
     pins: Callable[[NewRun], SessionFacts]
     workspace: Callable[[AgentName], Path]
     """Returns the folder of an agent, which exists. Raises ``OSError``."""
-    live: Callable[[], NodeId | None]
-    """Returns this node; None when other nodes may have taken over its runs."""
     spans: Tracer = NO_SPANS
     heartbeats: HeartbeatService | None = None
     meter: MetricsRecorder = NO_METER
@@ -167,7 +159,7 @@ class AgentExecutor:
     def __init__(
         self,
         equipment: AgentExecutorDeps,
-        store: ExecutorStore,
+        store: BoundStore,
         clock: Clock,
         may_speak: Callable[[RunId], bool],
         on_success: Callable[[AgentName, SessionKey, float], None],
@@ -313,7 +305,7 @@ class AgentExecutor:
 
     async def _is_granted(self, run: NewRun, tool: str) -> bool:
         session = run.payer or run.session
-        return await retry_until_available(lambda: self._store.is_granted(run.agent, session, tool))
+        return await self._store.retried.is_granted(run.agent, session, tool)
 
     async def _open_budget(self, job: AgentTask, progress: RunRecorder) -> Budget:
         run = job.run
@@ -326,7 +318,7 @@ class AgentExecutor:
 
         If other nodes have taken over its runs, the wait is cancelled.
         """
-        while (node := self._use.live()) is None:  # noqa: ASYNC110 - time ends it, and renewals do
+        while (node := self._store.live()) is None:  # noqa: ASYNC110 - time ends it, and renewals do
             await asyncio.sleep(_ASK_S)
         return node
 

@@ -41,7 +41,7 @@ from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.run_events import NO_USAGE, Usage
 from goclaw_py.core.session_keys import agent_of
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import RunStore
+from goclaw_py.records.bound import BoundStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class BudgetTracker:
 
     def __init__(
         self,
-        store: RunStore,
+        store: BoundStore,
         clock: Clock,
         limits: Mapping[AgentName, Limits],
         stop: Callable[[RunId, BudgetReached], None],
@@ -288,13 +288,11 @@ class BudgetTracker:
         self._looks.append(look)
         try:
             if day.scope is BudgetScope.SESSION_DAY:
-                stored = await retry_until_available(
-                    lambda: self._store.spent(since=day.since, payer=SessionKey(day.of))
-                )
+                payer = SessionKey(day.of)
+                stored = await self._store.retried.spent(since=day.since, payer=payer)
             else:
-                stored = await retry_until_available(
-                    lambda: self._store.spent(since=day.since, agent=AgentName(day.of))
-                )
+                agent = AgentName(day.of)
+                stored = await self._store.retried.spent(since=day.since, agent=agent)
         finally:
             self._looks.remove(look)
         # Counted twice for a moment rather than not at all.

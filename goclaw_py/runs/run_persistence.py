@@ -13,6 +13,7 @@ from goclaw_py.core.ids import NodeId
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.records import NewRun, RunEnd, RunStartResult
+from goclaw_py.records.bound import Bound
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ _SETTLE_S = 10.0
 """Seconds after which a cancelled start has taken effect, or never will."""
 
 
-class RunEndStore(Protocol):
+class RunEndStore(Bound, Protocol):
     """The store operations that this module needs."""
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None: ...
@@ -34,9 +35,7 @@ class RunStartStore(RunEndStore, Protocol):
     async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult: ...
 
 
-async def store_run(
-    store: RunStartStore, begun: tuple[NewRun, NodeId], end: RunEnd, node: Callable[[], NodeId]
-) -> None:
+async def store_run(store: RunStartStore, begun: tuple[NewRun, NodeId], end: RunEnd) -> None:
     """Store the end of a run that answers messages; waits for the database. Raises ``Fenced``.
 
     ``begun`` is the run with the node id that this process had then. With another id, its claims
@@ -44,13 +43,13 @@ async def store_run(
     """
     run, began_as = begun
     try:
-        await retry_until_available(lambda: store.finish_run(end, node=node()))
+        await retry_until_available(lambda: store.finish_run(end, node=store.node()))
     except RunNotStarted:
         # It was stopped before its begin was stored, which may yet take effect. It leaves a trace
         # all the same, but one that a shutdown cut is as if it had never been.
         if end.outcome is not Outcome.INTERRUPTED or end.reason is Reason.MERGED:
             await retry_until_available(lambda: _begin_at_last(store, run, began_as))
-            await retry_until_available(lambda: store.finish_run(end, node=began_as))
+            await store.retried.finish_run(end, node=began_as)
 
 
 async def stored_or_logged(
@@ -112,9 +111,7 @@ class RunStart:
             log.info("run_begin_unknown", extra=facts)
 
     async def _store_it(self) -> RunStartResult:
-        return await retry_until_available(
-            lambda: self._store.begin_run(self._run, node=self._node)
-        )
+        return await self._store.retried.begin_run(self._run, node=self._node)
 
 
 async def store_attempt(store: RunEndStore, run: RunEnd | None, node: NodeId) -> bool:
@@ -125,7 +122,7 @@ async def store_attempt(store: RunEndStore, run: RunEnd | None, node: NodeId) ->
     if run is None:
         return False
     try:
-        await retry_until_available(lambda: store.finish_run(run, node=node))
+        await store.retried.finish_run(run, node=node)
     except (Fenced, RunNotStarted) as error:
         log.debug("attempt_end_not_stored", extra={"error": str(error)})
     except Exception:

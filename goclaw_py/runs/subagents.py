@@ -23,7 +23,7 @@ from goclaw_py.core.errors import (
     StoreError,
     ToolFailed,
 )
-from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.messages import SUBAGENT, InboundMessage, Sender, Target
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.retry import retry_until_available
@@ -36,9 +36,9 @@ from goclaw_py.records import (
     NewRun,
     RunEnd,
     RunStartResult,
-    Store,
     SubagentTask,
 )
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
 from goclaw_py.runs.agent_loop import TextPart
 from goclaw_py.runs.approval_port import ApprovalChat, Ask, Questions
@@ -132,9 +132,8 @@ class ChildRuns:
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
-        node: Callable[[], NodeId],
         *,
         dispatcher: Dispatcher,
         agent_executor: AgentExecutor,
@@ -146,7 +145,6 @@ class ChildRuns:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._node = node
         self._budget_tracker = budget_tracker
         self._feed = feed
         self._run_timeout_s = run_timeout_s
@@ -299,13 +297,13 @@ class ChildRuns:
 
     async def spawned(self, key: str) -> RunId | None:
         """Return the background subagent that a tool call has started before, if any."""
-        return await retry_until_available(lambda: self._store.spawned(key))
+        return await self._store.retried.spawned(key)
 
     def _begin(self, child: Child) -> asyncio.Task[RunStartResult]:
         """Store its start, once."""
         if child.beginning is None:
-            node = self._node()  # as another one this process has no part in it
-            begin = retry_until_available(lambda: self._store.begin_run(child.run, node=node))
+            node = self._store.node()  # as another one this process has no part in it
+            begin = self._store.retried.begin_run(child.run, node=node)
             child.beginning = asyncio.ensure_future(begin)
         return child.beginning
 
@@ -451,9 +449,10 @@ class ChildRuns:
             await self._finish(end)
 
     async def _finish(self, end: RunEnd) -> None:
-        await retry_until_available(lambda: self._store.finish_run(end, node=self._node()))
+        store = self._store
+        await retry_until_available(lambda: store.finish_run(end, node=store.node()))
         session = {self._children[end.id].run.session}
-        await retry_until_available(lambda: self._store.release_sessions(self._node(), session))
+        await retry_until_available(lambda: store.release_sessions(store.node(), session))
 
 
 class RunChildren:

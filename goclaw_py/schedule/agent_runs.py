@@ -19,7 +19,8 @@ from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.run_events import RunNote
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import NewRun, RunEnd, Store
+from goclaw_py.records import NewRun, RunEnd
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
 from goclaw_py.runs.agent_loop import Role
 from goclaw_py.runs.approval_port import Questions
@@ -72,7 +73,7 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
         deps: AgentRunDeps,
         engine: ExecutionEngine[Any, ExecutionT, Any, Any],

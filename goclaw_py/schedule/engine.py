@@ -73,16 +73,13 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
     Args:
         what: What is claimed, for the log.
         runs: Stores the ends of runs.
-        node: Returns the present id of this node.
     """
 
-    def __init__(
-        self, what: str, runs: RunEndStore, clock: Clock, node: Callable[[], NodeId]
-    ) -> None:
+    def __init__(self, what: str, runs: RunEndStore, clock: Clock) -> None:
         self._what = what
         self._run_ends = runs
         self._clock = clock
-        self.node = node
+        self.node = runs.node
         self._held: dict[str, ExecutionT] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}

@@ -89,10 +89,11 @@ OF_ALL = {
     "goclaw_py.core.actors",
     "goclaw_py.core.concurrency",
     "goclaw_py.core.net.proxied_sessions",
+    "goclaw_py.core.retry",
     "goclaw_py.core.time.machine_zone",
     "goclaw_py.core.workspace.files",
 }
-"""Shells of no feature: who acts, threads, HTTP sessions, files, the zone of the machine."""
+"""Shells of no feature: who acts, threads, HTTP sessions, retries, files, the machine's zone."""
 
 NAMES = {module.name for module in modules()}
 PURE_NAMES = {

@@ -28,7 +28,7 @@ from goclaw_py.cli.command_text import command_text
 from goclaw_py.core.actors import AccessRole, Actor, ActorKind, acts
 from goclaw_py.core.approvals import ApprovalRequest, Decision
 from goclaw_py.core.errors import ApprovalNeeded, GoclawError, NotFound, StoreUnavailable
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.run_steps import DecisionStep
 from goclaw_py.core.session_keys import DirectPolicy, GroupPolicy
@@ -46,6 +46,7 @@ from goclaw_py.operations.settings.models import (
     SettingsView,
 )
 from goclaw_py.records import AuditEntry, SignInMethod, Store, Token
+from goclaw_py.records.bound import bind
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.models import FixedMessage, JobState, Prompt
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
@@ -733,6 +734,15 @@ async def test_the_heartbeat_is_changed_in_chats_with_a_row() -> None:
     assert {one.subject for one in entries} == {"agent main"}
     assert {one.actor for one in entries} == {"telegram/default/ann Ann"}
     assert "plants" not in repr(entries)
+
+
+async def test_a_change_in_a_chat_that_is_retried_leaves_a_row() -> None:
+    store, clock = MemoryStore(), LoopClock()
+    log = StoredAuditLog(store, clock, lambda: "n1", hide)
+    chat_store = log.chat_store(bind(store, lambda: NodeId("n1")))
+    with acts(ANN):
+        await chat_store.retried.reset_session(session_of(), now=clock.now())
+    assert (await only_entry(store)).action == "session.reset"
 
 
 async def test_buttons_of_owners_leave_one_row() -> None:

@@ -54,6 +54,7 @@ from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.records import Notice, Place, RecoveryReport, RunQuery
+from goclaw_py.records.bound import bind
 from goclaw_py.runs.agent_loop import AgentLoop, Role, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.runs.session_settings import ChatRules
@@ -227,7 +228,6 @@ class GatewayProcess:
             outage_hold_s=self.ways.outage_hold_s,
             max_chained_turns=self.ways.max_chained_turns,
             run_timeout_s=self.ways.run_timeout_s,
-            live=self.cluster.live,
             spans=self.spans,
             meter=self.meter,
             jobs=self.ways.jobs,
@@ -242,7 +242,8 @@ class GatewayProcess:
         scheduler = RunScheduler(
             lanes, cancel_grace_s=self.ways.cancel_grace_s, shared=self.ways.shared
         )
-        self.container = container = Container(store, clock, scheduler, deps, self.node)
+        bound = bind(store, self.node, self.cluster.live)
+        self.container = container = Container(bound, clock, scheduler, deps)
         self.access_control, self.runner = container.access_control, container.runner
         self.dispatcher, self.commands = container.dispatcher, container.commands
         self.gateway, self.outbox = container.gateway, container.outbox

@@ -14,6 +14,7 @@ from goclaw_py.chat.outbound.rate_limiter import RateLimiter
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import OutboxState
+from goclaw_py.records.bound import bind
 from goclaw_py.testing.clock import LoopClock
 from tests.support.memory_store import MemoryDatabase, MemoryStore
 from tests.support.memory_store.tables import OutboxRecord
@@ -75,7 +76,7 @@ async def an_outbox(channel: Channel) -> AsyncIterator[Post]:
     await store.join(a_node(A))
     channels = {(channel.name, channel.account): channel}
     clock = LoopClock()
-    sender = OutboxSender(store, clock, channels, RateLimiter(channels), lambda: A)
+    sender = OutboxSender(bind(store, lambda: A), clock, channels, RateLimiter(channels))
     task = asyncio.create_task(sender.run(), name="outbox")
     try:
         yield Post(store, database, sender, clock)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from goclaw_py.chat.access.access_control import AccessControl
 from goclaw_py.core.chat_commands import TypedCommand
-from goclaw_py.core.ids import NodeId
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import InboxRow, Store
+from goclaw_py.records import InboxRow
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.session_settings import SessionSettings
 
@@ -30,15 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommandServices:
-    """What commands may use.
+    """What commands may use."""
 
-    Args:
-        node: Returns the present id of this node.
-    """
-
-    store: Store
+    store: BoundStore
     clock: Clock
-    node: Callable[[], NodeId]
     stops: StopExecutor
     policies: SessionSettings
     access_control: AccessControl

@@ -88,9 +88,8 @@ class CommandHandlers:
         reason: Reason | None = None,
         say: Sequence[OutboundMessage] = (),
     ) -> None:
-        now, node = self._services.clock.now(), self._services.node()
-        store = self._services.store
-        await store.settle([row.id], outcome, now=now, reason=reason, say=say, node=node)
+        now, store = self._services.clock.now(), self._services.store
+        await store.settle([row.id], outcome, now=now, reason=reason, say=say, node=store.node())
 
     async def _do(self, command: Command, row: InboxRow) -> str | OutboundMessage:
         match command:

@@ -42,7 +42,7 @@ async def _undo(use: CommandUse) -> str:
     did = [_call(call.name, call.arguments, ok=call.ok) for call in turn.calls if call.side_effects]
     undone_text = with_unread(_undone(turn.prompt, did), message)
     answer = OutboundMessage(message.target, undone_text)
-    now, node = services.clock.now(), services.node()
+    now, node = services.clock.now(), services.store.node()
     undone = await services.store.undo_turn(
         row.session, turn.run, row=row.id, say=answer, now=now, node=node
     )

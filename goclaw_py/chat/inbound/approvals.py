@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Protocol
 
 from goclaw_py.chat.access import access_texts
 from goclaw_py.chat.access.access_control import AccessControl
@@ -32,7 +31,8 @@ from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, T
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.text import first_words, visible_line
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import ApprovalQuery, ApprovalStore, InboxRow, NameStore, NewApproval
+from goclaw_py.records import ApprovalQuery, InboxRow, NewApproval
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.approval_port import ApprovalChat, Questions, decide
 from goclaw_py.runs.session_settings import SessionSettings
 
@@ -49,10 +49,6 @@ _PAST = 200
 _REQUEST_CHARS = 200
 
 
-class QuestionStore(ApprovalStore, NameStore, Protocol):
-    """The store operations that this module needs."""
-
-
 class ToolApprovals:
     """The questions of runs, and the answers of people.
 
@@ -63,7 +59,7 @@ class ToolApprovals:
 
     def __init__(
         self,
-        store: QuestionStore,
+        store: BoundStore,
         clock: Clock,
         policies: SessionSettings,
         access_control: AccessControl,
@@ -128,9 +124,8 @@ class ToolApprovals:
 
     async def _answered(self, session: SessionKey) -> Sequence[Approval]:
         """Return the newest questions of a session."""
-        return await retry_until_available(
-            lambda: self._store.approvals(ApprovalQuery(session, waiting=False, limit=_PAST))
-        )
+        query = ApprovalQuery(session, waiting=False, limit=_PAST)
+        return await self._store.retried.approvals(query)
 
     async def _context(self, chat: ApprovalChat) -> ApprovalContext:
         """Return who asks in a chat, and for what."""
@@ -145,7 +140,7 @@ class ToolApprovals:
             people[replace(chat.target.whole_chat, chat=chat.sender)] = ""
         here = None if chat.target is None else chat.target.whole_chat
         wanted = {*people, *(() if here is None else (here,))}
-        names = (await retry_until_available(lambda: self._store.names(wanted))).targets
+        names = (await self._store.retried.names(wanted)).targets
         said = chat.request or " ".join(row.message.text for row in chat.rows)
         place = ""
         if here is not None:

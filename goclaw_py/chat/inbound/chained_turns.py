@@ -38,7 +38,7 @@ from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.targets import target_text
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.jobs.models import Requester
-from goclaw_py.records import InboxStore
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.turn import Turn
 
 Alert = Callable[[str, str, Target | None], Awaitable[None]]
@@ -54,7 +54,7 @@ class ChainLimit:
         most: The maximum number of such turns and runs; 0: no limit.
     """
 
-    def __init__(self, store: InboxStore, clock: Clock, most: int, alert: Alert) -> None:
+    def __init__(self, store: BoundStore, clock: Clock, most: int, alert: Alert) -> None:
         self._store = store
         self._clock = clock
         self._most = most
@@ -71,9 +71,7 @@ class ChainLimit:
         if not self._most or any(row.message.source != SUBAGENT for row in turn.rows):
             return 0
         most = self._most
-        count = await retry_until_available(
-            lambda: self._store.chained_turns(turn.id, limit=most + 2)
-        )
+        count = await self._store.retried.chained_turns(turn.id, limit=most + 2)
         if count <= most:
             return count
         cause = f"more than {most} turns in a row that only results of subagents have begun"

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from goclaw_py.chat.channel import Channel, InboundHandler
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import ChannelRefused, StoreUnavailable
-from goclaw_py.core.ids import NodeId
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import NodeStore
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 
 log = logging.getLogger(__name__)
@@ -28,12 +27,10 @@ class ChannelSupervisor:
 
     def __init__(
         self,
-        store: NodeStore,
+        store: BoundStore,
         clock: Clock,
         channels: Iterable[Channel],
-        node: Callable[[], NodeId],
     ) -> None:
-        self._node = node
         self._store = store
         self._clock = clock
         self._channels = list(channels)
@@ -124,7 +121,7 @@ class ChannelSupervisor:
         facts = _facts(channel)
         try:
             async with asyncio.timeout(_GIVE_BACK_S):
-                await self._store.drop_lease(lease, self._node())
+                await self._store.drop_lease(lease, self._store.node())
         except (StoreUnavailable, TimeoutError):
             log.info("channel_lease_not_released", extra=facts)
         except Exception:
@@ -146,7 +143,7 @@ class ChannelSupervisor:
 
     async def _receive_with_lease(self, channel: Channel, lease: str) -> bool:
         try:
-            if await self._store.claim_lease(lease, self._node(), now=self._clock.now()):
+            if await self._store.claim_lease(lease, self._store.node(), now=self._clock.now()):
                 return True
             self._show(channel, ChannelState.WAITING, "another gateway receives for this account")
         except StoreUnavailable:

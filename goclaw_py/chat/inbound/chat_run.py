@@ -23,7 +23,7 @@ from goclaw_py.chat.inbound.drop_notices import DropNotices
 from goclaw_py.chat.inbound.mailbox import Mailboxes
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
 from goclaw_py.core.errors import ApprovalNeeded, Fenced
-from goclaw_py.core.ids import MAIN_LANE, NodeId, RunId, SessionKey
+from goclaw_py.core.ids import MAIN_LANE, RunId, SessionKey
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.retry import retry_until_available, until_stored
@@ -39,7 +39,8 @@ from goclaw_py.core.run_events import (
 from goclaw_py.core.run_steps import TakenStep, ValueStep
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.jobs.operations import JobService
-from goclaw_py.records import NewRun, RunEnd, Store
+from goclaw_py.records import NewRun, RunEnd
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs import speakers
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
 from goclaw_py.runs.agent_loop import AgentResult, MessagePart
@@ -71,16 +72,14 @@ class ChatRunExecutor:
     """The run handler for chat turns.
 
     Args:
-        node: Returns the present id of this node.
         ask: Asks people about tool calls.
         jobs: The job service for agents; None: they have none.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
-        node: Callable[[], NodeId],
         *,
         dispatcher: Dispatcher,
         agent_executor: AgentExecutor,
@@ -98,7 +97,6 @@ class ChatRunExecutor:
         ask: Ask,
         jobs: JobService | None,
     ) -> None:
-        self._node = node
         self._store = store
         self._clock = clock
         self._dispatcher, self._agent_executor = dispatcher, agent_executor
@@ -195,8 +193,8 @@ class ChatRunExecutor:
         )
         # Known before it is stored: a cancellation can hit between the commit and the answer. And
         # however long that takes: as another node this process has nothing of what it had.
-        turn.begun = run, (node := self._node())
-        begun = await retry_until_available(lambda: self._store.begin_run(run, node=node))
+        turn.begun = run, (node := self._store.node())
+        begun = await self._store.retried.begin_run(run, node=node)
         turn.progress.begun = begun
         # Stopped in the meantime by its owner, or a reload has found it before that.
         self.turns.shrink(turn, begun.ended)
@@ -228,8 +226,8 @@ class ChatRunExecutor:
         if not turn.context_messages:
             return
         until, now = max(row.message.sent_at for row in turn.rows), self._clock.now()
-        said = await retry_until_available(
-            lambda: self._store.claim_unmentioned(turn.session, turn.id, until=until, now=now)
+        said = await self._store.retried.claim_unmentioned(
+            turn.session, turn.id, until=until, now=now
         )
         # A message whose edit addresses the agent is not its own context.
         mine = {row.message.edits for row in turn.rows}
@@ -370,7 +368,7 @@ class ChatRunExecutor:
             raise end.error
         try:
             if end.turn.begun is not None:
-                await store_run(self._store, end.turn.begun, self._end_of(end), self._node)
+                await store_run(self._store, end.turn.begun, self._end_of(end))
             else:
                 await self._record_unbegun(end)
         except Fenced:
@@ -384,7 +382,7 @@ class ChatRunExecutor:
 
     def _bare_ends(self, end: TurnEnd, bug: Exception) -> Callable[[], Awaitable[None]]:
         """Return what stores an end without any external content; again, without its prompt."""
-        turn, ended, node = end.turn, end.ended, self._node
+        turn, ended, node = end.turn, end.ended, self._store.node
         say, now = self._replies.bare(end), self._clock.now()
         bare = turn.progress.bare_end(ended, bug, now, prompt=turn.prompt())
         bare = replace(bare, say=say, taken_in=turn.steered_rows)
@@ -398,7 +396,7 @@ class ChatRunExecutor:
                 )
                 return
             this, bare = bare, replace(bare, history=())
-            await store_run(self._store, turn.begun, this, node)
+            await store_run(self._store, turn.begun, this)
 
         return store
 
@@ -416,7 +414,7 @@ class ChatRunExecutor:
                 # Stored by the next node of this process, it would end a message that waits again.
                 raise Fenced(f"the node that claimed the messages of {turn.id} has expired")
             await self._store.settle(
-                rows, ended.outcome, now=now, reason=ended.reason, say=say, node=self._node()
+                rows, ended.outcome, now=now, reason=ended.reason, say=say, node=self._store.node()
             )
 
         await retry_until_available(settle)

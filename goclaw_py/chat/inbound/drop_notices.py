@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from goclaw_py.chat.inbound.turns import DropKind, Turns
 from goclaw_py.chat.outbound import texts as wording
-from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Ending, Outcome
-from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import DroppedMessage, InboxRow, Store
+from goclaw_py.records import DroppedMessage, InboxRow
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.turn import Turn
 
 log = logging.getLogger(__name__)
@@ -44,11 +43,8 @@ class DropNotices:
     answered after it (see ``NewRun.dropped``).
     """
 
-    def __init__(
-        self, store: Store, clock: Clock, node: Callable[[], NodeId], turns: Turns
-    ) -> None:
+    def __init__(self, store: BoundStore, clock: Clock, turns: Turns) -> None:
         self.turns = turns
-        self._node = node
         self._store = store
         self._clock = clock
         self._lines: dict[SessionKey, dict[DropKind, _Lines]] = {}
@@ -115,15 +111,13 @@ class DropNotices:
         """Store a notice. What comes meanwhile is announced later."""
         lines, turns = kinds[kind], self.turns.waiting_for_notice(session, kind)
         rows, texts = [row.id for turn in turns for row in turn.rows], list(lines.texts)
-        (outcome, reason), now, node = kind, self._clock.now(), self._node()
+        (outcome, reason), now, node = kind, self._clock.now(), self._store.node()
         is_split = outcome is Outcome.COMPLETED
         text = wording.overflowed(texts) if is_split else wording.dropped(texts, reason)
         say = [OutboundMessage(target=lines.target, text=text)]
         try:
-            await retry_until_available(
-                lambda: self._store.settle(
-                    rows, outcome, now=now, reason=reason, say=say, node=node
-                )
+            await self._store.retried.settle(
+                rows, outcome, now=now, reason=reason, say=say, node=node
             )
         except Exception:
             # A boundary: one bug must not end the notices of a session.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -47,8 +47,9 @@ from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.session_keys import chat_session
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_run_id
-from goclaw_py.records import AcceptedMessages, InboxKind, InboxRow, NewInbox, Place, Store
+from goclaw_py.records import AcceptedMessages, InboxKind, InboxRow, NewInbox, Place
 from goclaw_py.records.approvals import ApprovalQuery
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs import speakers
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.session_settings import SessionSettings, as_it_stands
@@ -69,12 +70,11 @@ class MessageIngestor:
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
         policies: SessionSettings,
         channels: Mapping[Place, Channel],
         ingress: IngressFilter,
-        node: Callable[[], NodeId],
         *,
         dispatcher: Dispatcher,
         runner: ChatRunExecutor,
@@ -83,7 +83,6 @@ class MessageIngestor:
         stops: StopExecutor,
         stop_answers: StopAnswers,
     ) -> None:
-        self._node = node
         self._store = store
         self._clock = clock
         self._policies = policies
@@ -118,7 +117,7 @@ class MessageIngestor:
             await self._ingress.enter(sorted_batch)
             if entries or sorted_batch.pairings:
                 rows = [entry.new_row() for entry in entries]
-                node, now = self._node(), self._clock.now()
+                node, now = self._store.node(), self._clock.now()
                 accepted = await self._store.accept(
                     rows, node=node, now=now, pairings=sorted_batch.pairings
                 )
@@ -147,7 +146,8 @@ class MessageIngestor:
         entries = [boxes.enter(MailboxEntry(r.message, r.session, r.agent)) for r in rows]
         try:
             rows = [entry.new_row() for entry in entries]
-            accepted = await self._store.accept(rows, node=self._node(), now=self._clock.now())
+            node, now = self._store.node(), self._clock.now()
+            accepted = await self._store.accept(rows, node=node, now=now)
             committed = True
             boxes.committed(entries, rows, accepted)
             if epoch == boxes.epoch:
@@ -251,7 +251,7 @@ class MessageIngestor:
         return not is_resting or self._mailboxes.has_stale()
 
     async def _claim_pending(self) -> None:
-        mailboxes, epoch, node = self._mailboxes, self._mailboxes.epoch, self._node()
+        mailboxes, epoch, node = self._mailboxes, self._mailboxes.epoch, self._store.node()
         await self._local_stops.database.store()
         mailboxes.forget_done(await self._store.ended(mailboxes.rows()))
         if not self._dispatcher.draining:  # what it gives back stays there until the restart
@@ -460,7 +460,7 @@ class MessageIngestor:
             self._mailboxes.close(idle)
             self._policies.forget(idle)
             try:
-                await self._store.release_sessions(self._node(), idle, waiting=ending)
+                await self._store.release_sessions(self._store.node(), idle, waiting=ending)
             except BaseException:
                 for session in idle:
                     self._mailboxes.release_later(session)

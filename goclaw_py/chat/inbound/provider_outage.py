@@ -25,13 +25,12 @@ from goclaw_py.chat.inbound.turns import first_row
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.containers import LruCache
 from goclaw_py.core.errors import AgentError, ProviderUnavailable
-from goclaw_py.core.ids import AgentName, NodeId, SessionKey
+from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
-from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_run_id
-from goclaw_py.records import InboxStore
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.turn import Turn, goes_on
 from goclaw_py.runs.turn_state import HELD, STOPPED, UNDOING
 from goclaw_py.scheduler.loop_timer import LoopTimer
@@ -85,7 +84,6 @@ class ProviderOutageBuffer:
     """Holds chat turns until the provider is available.
 
     Args:
-        node: Returns the present id of this node.
         hold_s: How many seconds a message is held before it fails; 0: it is not held.
         submit: Submits a turn.
         notices: Drops a turn for which there is no room (SPEC QUEUE-5).
@@ -93,9 +91,8 @@ class ProviderOutageBuffer:
 
     def __init__(
         self,
-        store: InboxStore,
+        store: BoundStore,
         clock: Clock,
-        node: Callable[[], NodeId],
         hold_s: float,
         submit: Callable[[Turn], None],
         notices: DropNotices,
@@ -103,7 +100,6 @@ class ProviderOutageBuffer:
         self._notices, self._turns = notices, notices.turns
         self._store = store
         self._clock = clock
-        self._node = node
         self._hold_s = hold_s
         self._submit = submit
         self._loop = asyncio.get_running_loop()
@@ -388,19 +384,15 @@ class ProviderOutageBuffer:
 
     async def _say(self, message: OutboundMessage) -> None:
         now, say = self._clock.now(), [message]
-        await retry_until_available(
-            lambda: self._store.settle([], Outcome.COMPLETED, now=now, say=say)
-        )
+        await self._store.retried.settle([], Outcome.COMPLETED, now=now, say=say)
 
     async def _settle(
         self, turn: Turn, outcome: Outcome, reason: Reason, *say: OutboundMessage
     ) -> None:
-        rows, now, node = [row.id for row in turn.rows], self._clock.now(), self._node()
+        rows, now, node = [row.id for row in turn.rows], self._clock.now(), self._store.node()
         try:
-            await retry_until_available(
-                lambda: self._store.settle(
-                    rows, outcome, now=now, reason=reason, say=say, node=node
-                )
+            await self._store.retried.settle(
+                rows, outcome, now=now, reason=reason, say=say, node=node
             )
         finally:
             self._turns.close(turn)

@@ -39,8 +39,9 @@ from functools import partial
 from goclaw_py.chat.channel import Channel
 from goclaw_py.core.errors import ChannelError, Fenced, MaybeSent, NotSent, Undeliverable
 from goclaw_py.core.messages import OutboundMessage
-from goclaw_py.core.retry import retry_until_available, until_stored
-from goclaw_py.records import OutboxRow, Store
+from goclaw_py.core.retry import until_stored
+from goclaw_py.records import OutboxRow
+from goclaw_py.records.bound import BoundStore
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ _CLEAR_TRIES = 3
 class Copies:
     """Searches lost drafts, and first copies of messages that were sent again."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: BoundStore) -> None:
         self._store = store
 
     async def find_draft(
@@ -61,9 +62,7 @@ class Copies:
         target = message.target
         try:
             everywhere = channel.counts_everywhere(target.chat)
-            own = await retry_until_available(
-                lambda: self._store.own_messages(target, everywhere=everywhere)
-            )
+            own = await self._store.retried.own_messages(target, everywhere=everywhere)
             return await channel.find_draft(target, message.lost, before=before, known=own)
         except Undeliverable:
             return None
@@ -113,15 +112,11 @@ class Copies:
             # The draft was posted before the message was stored.
             earlier = frozenset(filter(None, [message.lost.after]))
         else:
-            earlier = await retry_until_available(
-                lambda: self._store.newest_before(
-                    message.target, row.created_at, everywhere=everywhere
-                )
+            earlier = await self._store.retried.newest_before(
+                message.target, row.created_at, everywhere=everywhere
             )
             earlier |= frozenset(filter(None, [message.reply_to]))
         if not earlier:
             return False
-        known = await retry_until_available(
-            lambda: self._store.own_messages(message.target, everywhere=everywhere)
-        )
+        known = await self._store.retried.own_messages(message.target, everywhere=everywhere)
         return await channel.unmark(message, sent, earlier=earlier, known=known)

@@ -33,13 +33,13 @@ from goclaw_py.core.errors import (
     TopicGone,
     Undeliverable,
 )
-from goclaw_py.core.ids import NodeId
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
 from goclaw_py.core.metrics import NO_METER, Delivery, MetricsRecorder
 from goclaw_py.core.retry import retry_until_available, send_delay_s, until_stored
 from goclaw_py.core.session_keys import peer_of
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import OutboxRow, Place, Store
+from goclaw_py.records import OutboxRow, Place
+from goclaw_py.records.bound import BoundStore
 
 log = logging.getLogger(__name__)
 
@@ -72,17 +72,15 @@ class OutboxSender:
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
         channels: Mapping[Place, Channel],
         pacing: RateLimiter,
-        node: Callable[[], NodeId],
         *,
         goes_last: Callable[[Target], bool] = lambda _: False,
         is_topic_gone: Callable[[Target], bool] = lambda _: False,
         meter: MetricsRecorder = NO_METER,
     ) -> None:
-        self._node = node
         self._goes_last = goes_last
         self._meter = meter
         self._is_topic_gone = is_topic_gone
@@ -213,7 +211,7 @@ class OutboxSender:
 
     async def _claim(self, chat: Target) -> list[OutboxRow]:
         """Claim the oldest message of a chat, with the others of its album."""
-        node = self._node()
+        node = self._store.node()
         row = await self._store.claim_next(chat, node=node, now=self._clock.now())
         if row is None:
             return []

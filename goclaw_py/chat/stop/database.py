@@ -11,7 +11,8 @@ from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Target, person_at
 from goclaw_py.core.outcomes import Outcome, Reason, stop_reason
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import DroppedMessage, InboxRow, Stops, Store
+from goclaw_py.records import DroppedMessage, InboxRow, Stops
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.turn import Turn
 from goclaw_py.schedule.jobs.execution_models import StoppableJob
 from goclaw_py.scheduler.state_machine import StopResult
@@ -49,22 +50,19 @@ class DatabaseStops:
     Coroutines raise ``StoreUnavailable``; what was not stored then, the next call stores too.
 
     Args:
-        node: Returns the present id of this node.
         dropped: Returns the dropped messages of a session that wait for their notice.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
-        node: Callable[[], NodeId],
         mailboxes: Mailboxes,
         jobs: JobStops,
         dropped: Callable[[SessionKey], tuple[DroppedMessage, ...]],
     ) -> None:
         self._store = store
         self._clock = clock
-        self._node = node
         self._mailboxes = mailboxes
         self.jobs = jobs
         self.dropped = dropped
@@ -87,7 +85,7 @@ class DatabaseStops:
         await self.store_as_former()
         await self._mark_stopped()
         for reason, rows in self._mailboxes.unstored_stops().items():
-            now, node = self._clock.now(), self._node()
+            now, node = self._clock.now(), self._store.node()
             await self._store.settle(rows, Outcome.CANCELLED, now=now, reason=reason, node=node)
             self._mailboxes.stop_stored(rows)
 
@@ -101,7 +99,7 @@ class DatabaseStops:
         """
         reason, dropped = stop_reason(everything=True), self.dropped(session)
         stops = Stops((), reason, everything=True, by=by, dropped=dropped)
-        node, now = self._node(), self._clock.now()
+        node, now = self._store.node(), self._clock.now()
         await self._store.stop_session(session, stops, node=node, now=now, before=before)
 
     async def store_as_former(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -15,7 +15,7 @@ from goclaw_py.core.errors import GoclawError, NodeSilent, NotFound
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import NodeStore
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.scheduler.views import StopReport
 
 log = logging.getLogger(__name__)
@@ -30,24 +30,18 @@ _POLLS: Final = 25
 
 
 class RemoteStops:
-    """Asks other nodes to stop, and stops here when they ask.
-
-    Args:
-        node: Returns the present id of this node.
-    """
+    """Asks other nodes to stop, and stops here when they ask."""
 
     def __init__(
         self,
-        store: NodeStore,
+        store: BoundStore,
         clock: Clock,
         calls: NodeRpc,
-        node: Callable[[], NodeId],
         local: LocalStops,
     ) -> None:
         self._store = store
         self._clock = clock
         self._calls = calls
-        self._node = node
         self._local = local
         calls.serve(_STOP, self._on_stop)
         calls.serve(_STOP_JOBS, self._on_stop_jobs)
@@ -75,7 +69,7 @@ class RemoteStops:
         others, runs, jobs = await self._others(), 0, 0
         reached: list[NodeId] = []
         if stop.everything:
-            reached.append(self._node())
+            reached.append(self._store.node())
             asked = (self._ask_background(node, chat, stop) for node in others)
             for node, of_node in zip(others, await asyncio.gather(*asked), strict=True):
                 if of_node is not None:
@@ -108,7 +102,7 @@ class RemoteStops:
         return len(answer["runs"]), len(answer["jobs"])
 
     async def _others(self) -> Sequence[NodeId]:
-        here, now = self._node(), self._clock.now()
+        here, now = self._store.node(), self._clock.now()
         nodes = await self._store.nodes()
         return [node.id for node in nodes if node.id != here and node.is_live(now)]
 
@@ -116,7 +110,7 @@ class RemoteStops:
         dead = None
         for _ in range(_POLLS):
             owner = await self._store.owner(session)
-            if owner is not None and owner != self._node():
+            if owner is not None and owner != self._store.node():
                 try:
                     return await self._ask(owner, what, session=session, **facts)
                 except NotFound:

@@ -30,6 +30,7 @@ from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import Store
 from goclaw_py.records.audit import OK, AuditEntry, AuditWriter, Facts, NoChange
+from goclaw_py.records.bound import BoundStore, bind
 
 log = logging.getLogger(__name__)
 
@@ -140,9 +141,10 @@ class StoredAuditLog:
         recorded = _Recorded(heartbeats, SERVICES["heartbeats"], self, in_chats=True)
         return cast("HeartbeatService", recorded)
 
-    def chat_store(self, store: Store) -> Store:
+    def chat_store(self, store: BoundStore) -> BoundStore:
         """Return the store for commands and buttons of chats; it records what people change."""
-        return cast("Store", _Recorded(store, CHATS, self, in_chats=True))
+        recorded = cast("Store", _Recorded(store, CHATS, self, in_chats=True))
+        return bind(recorded, store.node, store.live)
 
     def sign_ins(self, store: Store) -> Store:
         """Return the same store, which records sign-ins of browsers."""

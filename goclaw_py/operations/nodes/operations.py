@@ -14,6 +14,7 @@ from goclaw_py.operations.declare import operation
 from goclaw_py.operations.lookup import only
 from goclaw_py.operations.nodes import changes
 from goclaw_py.records import Node, Store
+from goclaw_py.records.bound import bind
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class Nodes:
         self._store = store
         self._clock = clock
         self._here = None if gateway is None else gateway.node
-        self._calls = gateway or NodeRpc(store, clock, lambda: NodeId(""))
+        self._calls = gateway or NodeRpc(bind(store, lambda: NodeId("")), clock)
 
     @operation("GET /api/nodes", Least.VIEWER)
     async def list(self) -> NodesView:

@@ -34,7 +34,8 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.run_events import RunSignal, RunWaiting
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import Place, RunStartResult, Store
+from goclaw_py.records import Place, RunStartResult
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.replies.draft import OrphanedReply, ReplyDraft
 from goclaw_py.runs.replies.wait_line import WaitLine
 from goclaw_py.runs.turn import Turn
@@ -61,20 +62,17 @@ class StreamingReplies:
     """Updates the drafts of turns.
 
     Args:
-        live: Returns this node; None when others may have taken over its runs.
         shows_first: Called before the chat shows anything of a run.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
         channels: Mapping[Place, Channel],
         pacing: RateLimiter,
-        live: Callable[[], NodeId | None],
         shows_first: Callable[[RunId], None],
     ) -> None:
-        self._live = live
         self._store = store
         self._clock = clock
         self._channels = channels
@@ -227,9 +225,7 @@ class StreamingReplies:
         lost = replace(draft.lost, id=draft.id)
         say = [OutboundMessage(draft.target, "", run_id=draft.run_id, lost=lost)]
         now = self._clock.now()
-        await retry_until_available(
-            lambda: self._store.settle([], Outcome.COMPLETED, now=now, say=say)
-        )
+        await self._store.retried.settle([], Outcome.COMPLETED, now=now, say=say)
 
     # ------------------------------------------------------------------ one draft
 
@@ -263,7 +259,7 @@ class StreamingReplies:
             await retry_until_available(
                 lambda: self._store.open_draft(draft.run_id, draft.target, now=self._clock.now())
             )
-        live = self._live()
+        live = self._store.live()
         if live != draft.node:
             # Another node may continue the run: an edit now could undo its final edit.
             draft.changed.set()
@@ -285,9 +281,7 @@ class StreamingReplies:
         draft.changed.set()
         try:
             everywhere = draft.channel.counts_everywhere(draft.target.chat)
-            own = await retry_until_available(
-                lambda: self._store.own_messages(draft.target, everywhere=everywhere)
-            )
+            own = await self._store.retried.own_messages(draft.target, everywhere=everywhere)
             draft.id = await draft.channel.find_draft(
                 draft.target, draft.lost, before=None, known=own
             )

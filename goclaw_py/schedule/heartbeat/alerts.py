@@ -20,7 +20,8 @@ from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.targets import target_text
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import OutboxState, Place, Store
+from goclaw_py.records import OutboxState, Place
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.replies.replies import Replies
 from goclaw_py.runs.tool_services import sessions_of
@@ -45,7 +46,7 @@ class Alerts:
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
         channels: Mapping[Place, Channel],
         routes: AlertTargetResolver,
@@ -156,7 +157,7 @@ class Alerts:
             )
             await retry_until_available(lambda: self._notify_failures(agent, text, failures + 1))
         elif end.failed is False and failures >= _THIRD:
-            await retry_until_available(lambda: self._store.close_incident(_incident(agent)))
+            await self._store.retried.close_incident(_incident(agent))
 
     async def _notify_failures(self, agent: AgentName, text: str, failures: int) -> None:
         if failures == _THIRD:

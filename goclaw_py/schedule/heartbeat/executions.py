@@ -21,7 +21,8 @@ from goclaw_py.core.run_events import NO_USAGE
 from goclaw_py.core.text import truncate_bytes
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_id
-from goclaw_py.records import RunEnd, Store
+from goclaw_py.records import RunEnd
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.schedule.engine import ExecutionEngine, Messages
 from goclaw_py.schedule.heartbeat.alerts import Alerts
 from goclaw_py.schedule.heartbeat.decisions import (
@@ -64,9 +65,8 @@ class HeartbeatExecutions(
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
-        node: Callable[[], NodeId],
         checks: Checks,
         *,
         ask: Callable[[HeartbeatExecution], None],
@@ -75,7 +75,7 @@ class HeartbeatExecutions(
         on_end: Callable[[HeartbeatRunEnd], None],
         meter: MetricsRecorder,
     ) -> None:
-        super().__init__("heartbeat_run", store, clock, node)
+        super().__init__("heartbeat_run", store, clock)
         self._store = store
         self._policies = checks.policies
         self._checks = checks
@@ -101,10 +101,8 @@ class HeartbeatExecutions(
             self.node(),
             self._clock.now(),
         )
-        claimed = await retry_until_available(
-            lambda: self._store.claim_heartbeat_now(
-                node, agent, now=now, heartbeat_run=heartbeat_run
-            )
+        claimed = await self._store.retried.claim_heartbeat_now(
+            node, agent, now=now, heartbeat_run=heartbeat_run
         )
         if claimed is None:
             return None
@@ -147,16 +145,14 @@ class HeartbeatExecutions(
         return checked.verdict
 
     async def _as_it_stands(self, heartbeat: Heartbeat) -> Heartbeat:
-        found = await retry_until_available(lambda: self._store.heartbeats([heartbeat.agent]))
+        found = await self._store.retried.heartbeats([heartbeat.agent])
         return found[0] if found else heartbeat
 
     async def _defer(self, held: HeartbeatExecution) -> None:
         """Defer it because its agent is busy, at the latest until the next one is due."""
         if not held.deferred:
             held.deferred = True
-            await retry_until_available(
-                lambda: self._store.defer_heartbeat(held.id, node=held.node, detail=IS_BUSY)
-            )
+            await self._store.retried.defer_heartbeat(held.id, node=held.node, detail=IS_BUSY)
             log.info("heartbeat_deferred", extra=held.facts)
         wait_s = BUSY_RETRY.total_seconds()
         if held.claimed.next_at is not None:

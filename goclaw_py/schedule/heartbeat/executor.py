@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from goclaw_py.core.ids import NodeId
 from goclaw_py.core.metrics import MetricsRecorder
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.session_keys import heartbeat_session
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_run_id
-from goclaw_py.records import NewRun, Store
+from goclaw_py.records import NewRun
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.agent_executor import AgentTask
 from goclaw_py.runs.agent_loop import TextPart
 from goclaw_py.runs.subagents import ParentRun
@@ -36,9 +36,8 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
-        node: Callable[[], NodeId],
         deps: AgentRunDeps,
         *,
         checks: Checks,
@@ -51,7 +50,6 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
         self.heartbeat_runs = HeartbeatExecutions(
             store,
             clock,
-            node,
             checks,
             ask=self.ask,
             alerts=alerts,

@@ -12,11 +12,12 @@ from pathlib import Path
 from goclaw_py.chat.channel import Channel
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import AgentName, NodeId
+from goclaw_py.core.ids import AgentName
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.records import Place, Store
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.schedule.heartbeat.alert_targets import AlertTargetResolver
 from goclaw_py.schedule.heartbeat.alerts import Alerts
 from goclaw_py.schedule.heartbeat.checklist_files import ChecklistFiles
@@ -76,9 +77,8 @@ class HeartbeatModule:
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
-        node: Callable[[], NodeId],
         setup: HeartbeatSetup,
         by: JobDependencies,
         service: HeartbeatService,
@@ -93,7 +93,6 @@ class HeartbeatModule:
         self.runs = HeartbeatRunExecutor(
             store,
             clock,
-            node,
             by,
             checks=service.checks,
             alerts=self._alerts,

@@ -61,7 +61,6 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         self,
         store: JobRunStore,
         clock: Clock,
-        node: Callable[[], NodeId],
         base: JobPolicy,
         *,
         handler: JobHandler,
@@ -69,7 +68,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         on_disabled: Callable[[Job], Coroutine[None, None, None]] | None = None,
         meter: MetricsRecorder = NO_METER,
     ) -> None:
-        super().__init__("occurrence", store, clock, node)
+        super().__init__("occurrence", store, clock)
         self._store = store
         self._base = base
         self._handler = handler
@@ -115,7 +114,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         # Before its time `withdraw` looks, at all of a crowd together.
         if held.early or held.claimed.manual or abs(now - (held.looked_at or now)) < _SURE_FOR:
             return not held.withdrawn
-        gone = await retry_until_available(lambda: self._store.withdrawn([held.id]))
+        gone = await self._store.retried.withdrawn([held.id])
         held.looked_at = now
         held.withdrawn |= bool(gone)
         return not held.withdrawn
@@ -247,9 +246,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         """
         occurrence = OccurrenceId(new_id(self._clock))
         node, now = self.node(), self._clock.now()
-        claimed = await retry_until_available(
-            lambda: self._store.claim_now(node, job, now=now, occurrence=occurrence)
-        )
+        claimed = await self._store.retried.claim_now(node, job, now=now, occurrence=occurrence)
         return None if claimed is None else self.add(claimed)
 
     def execution_of(self, claimed: OccurrenceClaim) -> JobExecution:

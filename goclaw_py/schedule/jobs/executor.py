@@ -21,7 +21,8 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_run_id
 from goclaw_py.operations.jobs.models import Requester, RunNow, StartedNow
 from goclaw_py.operations.jobs.operations import JobService
-from goclaw_py.records import NewRun, Store
+from goclaw_py.records import NewRun
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.agent_executor import AgentTask
 from goclaw_py.runs.agent_loop import AgentLoop, TextPart
 from goclaw_py.runs.approval_port import ApprovalChat, Ask, Questions
@@ -69,9 +70,8 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
-        node: Callable[[], NodeId],
         deps: AgentRunDeps,
         *,
         base: JobPolicy,
@@ -89,7 +89,6 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         self.occurrences = JobExecutions(
             store,
             clock,
-            node,
             base,
             handler=self,
             freed=freed,
@@ -262,9 +261,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         await self._work.finish(held, end, attempt)
         if job.spec.wake_heartbeat and end.status in WAKING:
             agent, now = job.spec.agent, self._clock.now()
-            await retry_until_available(
-                lambda: self._store.wake_heartbeat(agent, HeartbeatRunKind.JOB, now=now)
-            )
+            await self._store.retried.wake_heartbeat(agent, HeartbeatRunKind.JOB, now=now)
 
     # ------------------------------------------------------------------ by hand
 

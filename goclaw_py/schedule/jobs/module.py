@@ -11,12 +11,13 @@ from goclaw_py.chat.access.incident_alerts import IncidentAlerts
 from goclaw_py.chat.channel import Channel
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import CRON_LANE, AgentName, JobId, NodeId
+from goclaw_py.core.ids import CRON_LANE, AgentName, JobId
 from goclaw_py.core.metrics import NO_METER, MetricsRecorder
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.operations.jobs.operations import JobService
-from goclaw_py.records import Place, Store
+from goclaw_py.records import Place
+from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.agent_loop import AgentLoop
 from goclaw_py.runs.approval_port import Ask
 from goclaw_py.runs.replies.replies import Replies
@@ -76,9 +77,8 @@ class JobModule:
 
     def __init__(
         self,
-        store: Store,
+        store: BoundStore,
         clock: Clock,
-        node: Callable[[], NodeId],
         setup: JobSetup,
         by: JobDependencies,
         *,
@@ -106,7 +106,6 @@ class JobModule:
         self.runs = JobRuns(
             store,
             clock,
-            node,
             by,
             base=setup.rules.base,
             service=self.service,

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from goclaw_py.core.budget import NO_BUDGET, Budget, BudgetScope, Limit, Spent
 from goclaw_py.core.errors import BudgetReached
-from goclaw_py.core.ids import MAIN_AGENT, AgentName, RunId, SessionKey
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import NO_USAGE, TextDelta, Usage
-from goclaw_py.records import RunStore
+from goclaw_py.records import Store
+from goclaw_py.records.bound import bind
 from goclaw_py.runs.agent_loop import AgentResult, Emit, HistoryEntry, Role, RunRequest
 from goclaw_py.runs.agent_loop import ModelStep as LoopStep
 from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, Limits
@@ -220,7 +221,13 @@ def budget_tracker(
 
     async def alert(_key: str, _text: str) -> None: ...
 
-    return BudgetTracker(cast("RunStore", books), LoopClock(), {MAIN_AGENT: limits}, stop, alert)
+    return BudgetTracker(
+        bind(cast("Store", books), lambda: NodeId("n")),
+        LoopClock(),
+        {MAIN_AGENT: limits},
+        stop,
+        alert,
+    )
 
 
 async def test_nothing_is_asked_where_no_day_has_a_budget() -> None:

@@ -24,6 +24,7 @@ from goclaw_py.core.targets import Maker
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.records import Node
+from goclaw_py.records.bound import bind
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest, TextPart
 from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox, ToolContext
 from goclaw_py.schedule import poller
@@ -215,7 +216,7 @@ async def really(case: Case, folder: Path) -> MemoryStore:
     names = list(map(AgentName, case.settings.agents))
     limits = agent_limits(case.settings)
     container = Container(
-        store,
+        bind(store, lambda: node.id),
         clock,
         RunScheduler(case.settings.lane_sizes, agents=limits),
         GatewayDependencies(
@@ -228,7 +229,6 @@ async def really(case: Case, folder: Path) -> MemoryStore:
             jobs=JobSetup(replace(job_rules(case.settings), enabled=True), limits=limits),
             heartbeats=heartbeat_setup(case.settings),
         ),
-        lambda: node.id,
     )
     store.on_notice(lambda _: container.poll_due())
     loops = [container.job_module.loop.run(), container.heartbeats.run()]

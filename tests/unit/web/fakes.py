@@ -47,6 +47,7 @@ from goclaw_py.operations.sessions.operations import (
     Sessions,
     Submitted,
 )
+from goclaw_py.records.bound import bind
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.events import live
 from goclaw_py.scheduler import views
@@ -362,7 +363,7 @@ class FakeControl(FakeAccess):
         self.hearts = FakeHeartbeats()
         self.cluster = FakeNodeStore(self._called)
         stored = cast("store.Store", self.cluster)
-        calls = NodeRpc(stored, FixedClock(), lambda: HERE.id)
+        calls = NodeRpc(bind(stored, lambda: HERE.id), FixedClock())
         self.nodes = Nodes(stored, FixedClock(), calls)
         self.settings = FakeSettings()
         self.events: asyncio.Queue[live.LiveEvent | None] = asyncio.Queue()

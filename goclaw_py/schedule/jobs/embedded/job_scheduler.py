@@ -25,7 +25,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar, cast
 
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.core.concurrency import WakeEvent
@@ -43,7 +43,8 @@ from goclaw_py.operations.jobs.models import (
     StartedNow,
 )
 from goclaw_py.operations.jobs.operations import JobService
-from goclaw_py.records import JobPage, JobQuery, MembershipStore, Notice
+from goclaw_py.records import JobPage, JobQuery, JobStore, MembershipStore, Notice, RunEnd, Store
+from goclaw_py.records.bound import bind
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.embedded.handlers import UNWIND_S, Due, Handler, Handlers
 from goclaw_py.schedule.jobs.execution import JobRunStore
@@ -65,8 +66,10 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _AGAIN_S = 1.0
 
 
-class JobStorage(JobRunStore, MembershipStore, Protocol):
+class JobStorage(JobStore, MembershipStore, Protocol):
     """The store operations that the scheduler needs."""
+
+    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None: ...
 
     def on_notice(self, hear: Callable[[Notice], None]) -> None: ...
 
@@ -110,11 +113,12 @@ class JobScheduler:
         if not profile.zone:
             profile = replace(profile, zone=machine_zone(os.environ))
         rules = JobCreationRules(profile, most=max_jobs, limits_operators=True)
+        bound = cast("JobRunStore", bind(cast("Store", store), lambda: self._cluster.node.id))
         self._handlers = Handlers(
             clock,
             concurrency,
             lambda handlers: JobExecutions(
-                store, clock, self._node, rules.base, handler=handlers, freed=wake.call
+                bound, clock, rules.base, handler=handlers, freed=wake.call
             ),
         )
         self._service = JobService(store, clock, rules, run_now=self._handlers.run_now)
@@ -275,9 +279,6 @@ class JobScheduler:
             await self.stop()
         else:
             await self.stop(0)
-
-    def _node(self) -> NodeId:
-        return self._cluster.node.id
 
     def _on_notice(self, notice: Notice) -> None:
         if notice is Notice.CRON:

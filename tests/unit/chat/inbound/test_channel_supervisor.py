@@ -15,6 +15,7 @@ from goclaw_py.core.errors import ChannelRefused
 from goclaw_py.core.ids import NodeId
 from goclaw_py.core.messages import Inbound, InboundMessage
 from goclaw_py.records import Node
+from goclaw_py.records.bound import bind
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.flaky_store import FlakyStore
@@ -42,7 +43,8 @@ async def supervised(
 ) -> AsyncIterator[tuple[ChannelSupervisor, Notebook]]:
     store = store or FlakyStore()
     await live(store, ME)
-    supervisor, intake = ChannelSupervisor(store, LoopClock(), channels, lambda: ME), Notebook()
+    bound, intake = bind(store, lambda: ME), Notebook()
+    supervisor = ChannelSupervisor(bound, LoopClock(), channels)
     running = asyncio.create_task(supervisor.run(intake))
     try:
         async with asyncio.timeout(3600):

@@ -22,6 +22,7 @@ from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.run_events import RunSignal
 from goclaw_py.records import InboxKind, InboxRow, OutboxState
+from goclaw_py.records.bound import bind
 from goclaw_py.runs.turn import Turn
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
@@ -374,7 +375,7 @@ def a_turn(row_id: int, text: str) -> Turn:
 async def test_messages_that_were_not_answered_for_different_reasons_keep_their_own() -> None:
     """SPEC QUEUE-5, QUEUE-10."""
     store = OutcomeStore()
-    notices = DropNotices(store, LoopClock(), lambda: NodeId("here"), Turns())
+    notices = DropNotices(bind(store, lambda: NodeId("here")), LoopClock(), Turns())
     full = Ending(RunId("r1"), Outcome.REJECTED, Reason.QUEUE_FULL)
     dropped = Ending(RunId("r2"), Outcome.DROPPED, DROPPED)
     notices.drop(a_turn(1, "a"), full)
@@ -390,7 +391,7 @@ async def test_messages_that_were_not_answered_for_different_reasons_keep_their_
 
 async def test_a_kind_of_notice_that_is_never_stored_keeps_no_other_from_being_told() -> None:
     store = OutcomeStore(refused=Outcome.REJECTED)
-    notices = DropNotices(store, LoopClock(), lambda: NodeId("here"), Turns())
+    notices = DropNotices(bind(store, lambda: NodeId("here")), LoopClock(), Turns())
     notices.drop(a_turn(1, "a"), Ending(RunId("r1"), Outcome.REJECTED))
     notices.drop(a_turn(2, "b"), Ending(RunId("r2"), Outcome.DROPPED))
     await asyncio.sleep(60)

@@ -16,6 +16,7 @@ from goclaw_py.core.errors import GoclawError, NodeSilent, NotFound, StoreUnavai
 from goclaw_py.core.ids import NodeId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.gateway.store_control import StoreControl
+from goclaw_py.records.bound import bind
 from goclaw_py.scheduler.views import StopReport
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent, Step
 from goclaw_py.testing.clock import LoopClock
@@ -188,8 +189,8 @@ async def asking(*, hears: bool = True) -> AsyncIterator[tuple[NodeRpc, NodeRpc,
         clock = LoopClock()
         await both.second.store.join(a_node(node, started_at=clock.now()))
         await both.second.store.renew(node, until=clock.now().replace(year=2999))
-        answering = NodeRpc(both.second.store, clock, lambda: node)
-        asker = NodeRpc(both.first.store, clock, both.first.node)
+        answering = NodeRpc(bind(both.second.store, lambda: node), clock)
+        asker = NodeRpc(bind(both.first.store, both.first.node), clock)
         if hears:
             both.second.store.on_notice(lambda _: answering.poll())
             both.first.store.on_notice(lambda _: asker.poll())

@@ -33,6 +33,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.run_events import TextDelta
 from goclaw_py.operations.jobs.models import JobDraft, Requester
+from goclaw_py.records.bound import bind
 from goclaw_py.runs.context_usage import ContextUsage
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, StoppableJob
 from goclaw_py.schedule.jobs.models import Prompt
@@ -342,12 +343,12 @@ class Scene:
         self.subagents: list[RunId] = []
         self.asked_for: list[RunId | None] = []
         """The runs that were named when unclaimed occurrences were stopped."""
-        store, clock = MemoryStore(), LoopClock()
+        store, clock = bind(MemoryStore(), lambda: HERE), LoopClock()
         turns = Turns()
-        notices = DropNotices(store, clock, lambda: HERE, turns)
-        outages = ProviderOutageBuffer(store, clock, lambda: HERE, 60.0, lambda _: None, notices)
+        notices = DropNotices(store, clock, turns)
+        outages = ProviderOutageBuffer(store, clock, 60.0, lambda _: None, notices)
         boxes = Mailboxes(turns)
-        database = DatabaseStops(store, clock, lambda: HERE, boxes, self, lambda _: ())
+        database = DatabaseStops(store, clock, boxes, self, lambda _: ())
         contexts = ContextUsage({})
         self.stops = LocalStops(dispatcher, turns, outages, self, database, contexts)
 

@@ -25,6 +25,7 @@ from goclaw_py.operations.settings.live import LiveSettings
 from goclaw_py.operations.settings.models import EditableSetting, OriginKind, Setting, SettingChange
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.records import NewSettingEdit
+from goclaw_py.records.bound import bind
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.scheduler.views import RunState, RunView
 from goclaw_py.testing.clock import LoopClock
@@ -74,7 +75,7 @@ class Node:
             heartbeats=heartbeat_setup(settings),
         )
         self.container = Container(
-            self.store, clock, scheduler(settings), self.deps, lambda: NodeId("n1")
+            bind(self.store, lambda: NodeId("n1")), clock, scheduler(settings), self.deps
         )
         self.applier = applier = SettingsApplier(settings, self.deps, self.container)
         self.trouble = ""
