@@ -54,7 +54,7 @@ from goclaw_py.records import NodeState, RecoveryReport
 from goclaw_py.records import Place as Account
 from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs import history_only
-from goclaw_py.runs.agent_executor import AgentExecutor, AgentExecutorDeps
+from goclaw_py.runs.agent_executor import AgentExecutor
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.context_usage import ContextUsage
 from goclaw_py.runs.events.broker import RunEventBroker
@@ -66,9 +66,10 @@ from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.session_settings import ChatRules, SessionSettings
 from goclaw_py.runs.subagents import ChildRuns
 from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
+from goclaw_py.schedule.agent_runs import ScheduledRunServices
 from goclaw_py.schedule.heartbeat.module import HeartbeatModule, service_of
 from goclaw_py.schedule.jobs.models import Job, JobState
-from goclaw_py.schedule.jobs.module import JobDependencies, JobModule
+from goclaw_py.schedule.jobs.module import JobModule
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.run_handlers import RunHandlers
@@ -137,11 +138,23 @@ class Container:
             run_now=lambda agent: self.heartbeats.run_now(agent),  # noqa: PLW0108 - built later
         )
         agent_executor = AgentExecutor(
-            self._equipment(deps, heartbeat_service),
-            store,
-            clock,
+            store=store,
+            clock=clock,
+            agents=deps.agents,
+            tool_factory=deps.tool_factory,
+            instructions=Instructions(deps.workspaces, deps.instructions),
+            budget_tracker=self.budget_tracker,
+            feed=self.feed,
+            mail=ToolMessenger(store, clock, deps.channels, self.policies, dispatcher.is_running),
+            pins=partial(SessionFacts, store, asyncio.Lock()),
+            workspace=self._received.workspace,
             may_speak=dispatcher.is_running,
             on_success=self.outages.answered,
+            spans=deps.spans,
+            heartbeats=heartbeat_service,
+            meter=deps.meter,
+            hide=deps.hide,
+            is_owner=self._is_owner,
         )
         self.estimated = agent_executor.estimated
         self._build_owners(deps, agent_executor, heartbeat_service)
@@ -174,7 +187,7 @@ class Container:
             run_timeout_s=deps.run_timeout_s,
         )
         replies = Replies(channels, deps.workspaces)
-        by = JobDependencies(
+        shared = ScheduledRunServices(
             dispatcher=dispatcher,
             agent_executor=agent_executor,
             children=self.children,
@@ -192,12 +205,12 @@ class Container:
             store,
             clock,
             deps.jobs,
-            by,
+            shared,
             ask=ask,
             check_scheduling=chains.check_scheduling,
             on_disabled=self._record_disabled,
         )
-        self.heartbeats = HeartbeatModule(store, clock, deps.heartbeats, by, heartbeat_service)
+        self.heartbeats = HeartbeatModule(store, clock, deps.heartbeats, shared, heartbeat_service)
         self.runner = ChatRunExecutor(
             store,
             clock,
@@ -314,32 +327,6 @@ class Container:
         target = Target(*person.split("/", 2))
         rules = self.policies.rules(target).access
         return self.access_control.is_owner(target, target.chat, rules)
-
-    def _equipment(
-        self, deps: GatewayDependencies, heartbeats: HeartbeatService
-    ) -> AgentExecutorDeps:
-        pinning = asyncio.Lock()
-        return AgentExecutorDeps(
-            deps.agents,
-            deps.tool_factory,
-            Instructions(deps.workspaces, deps.instructions),
-            self.budget_tracker,
-            self.feed,
-            ToolMessenger(
-                self._store,
-                self._clock,
-                deps.channels,
-                self.policies,
-                self.dispatcher.is_running,
-            ),
-            partial(SessionFacts, self._store, pinning),
-            self._received.workspace,
-            deps.spans,
-            heartbeats,
-            deps.meter,
-            deps.hide,
-            self._is_owner,
-        )
 
     async def _record_disabled(self, job: Job) -> None:
         """Record that a job was disabled after failures: people look for who did it."""

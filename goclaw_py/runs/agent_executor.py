@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -121,16 +121,22 @@ class _ReplyLimit:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class AgentExecutorDeps:
-    """The dependencies of all runs.
+@dataclass(kw_only=True, eq=False)
+class AgentExecutor:
+    """Builds the request of a run and records the events of its agent loop.
 
     Args:
+        workspace: Returns the folder of an agent, which exists. Raises ``OSError``.
+        may_speak: Returns whether a run is running and not stopped.
+        on_success: Called after a run with the agent's own model, unless it answers messages, with
+            the time of the loop at which the agent was called.
         heartbeats: None if there are no heartbeats.
         hide: Masks secrets in a text.
         is_owner: Returns whether a person (``person_at``) is an owner.
     """
 
+    store: BoundStore
+    clock: Clock
     agents: Mapping[AgentName, AgentLoop]
     tool_factory: ToolboxFactory
     instructions: Instructions
@@ -139,38 +145,15 @@ class AgentExecutorDeps:
     mail: ToolMessenger
     pins: Callable[[NewRun], SessionFacts]
     workspace: Callable[[AgentName], Path]
-    """Returns the folder of an agent, which exists. Raises ``OSError``."""
+    may_speak: Callable[[RunId], bool]
+    on_success: Callable[[AgentName, SessionKey, float], None]
     spans: Tracer = NO_SPANS
     heartbeats: HeartbeatService | None = None
     meter: MetricsRecorder = NO_METER
     hide: Callable[[str], str] = str
     is_owner: Callable[[str], bool] = lambda _: False
-
-
-class AgentExecutor:
-    """Builds the request of a run and records the events of its agent loop.
-
-    Args:
-        may_speak: Returns whether a run is running and not stopped.
-        on_success: Called after a run with the agent's own model, unless it answers messages, with
-            the time of the loop at which the agent was called.
-    """
-
-    def __init__(
-        self,
-        equipment: AgentExecutorDeps,
-        store: BoundStore,
-        clock: Clock,
-        may_speak: Callable[[RunId], bool],
-        on_success: Callable[[AgentName, SessionKey, float], None],
-    ) -> None:
-        self._use = equipment
-        self._store = store
-        self._clock = clock
-        self._may_speak = may_speak
-        self.estimated: dict[AgentName, str] = {}
-        """Agents whose last run was not told its usage by its provider, with the model."""
-        self._on_success = on_success
+    estimated: dict[AgentName, str] = field(default_factory=dict, init=False)
+    """Agents whose last run was not told its usage by its provider, with the model."""
 
     async def work(
         self,
@@ -187,33 +170,33 @@ class AgentExecutor:
         Raises ``BudgetReached`` and the errors of the agent loop. The budget account of the run
         stays open: close it when the end of the run is stored.
         """
-        use, run = self._use, job.run
-        progress.hide = use.hide
+        run = job.run
+        progress.hide = self.hide
         said = (part.text for part in job.parts if isinstance(part, TextPart))
         progress.prompt = first_words(next(said, "")[: 4 * _PROMPT_CHARS], _PROMPT_CHARS)
-        workspace = use.workspace(run.agent)
-        tools = use.tool_factory.toolbox(self._context(job, progress, workspace))
-        system = (*await use.instructions.read(run.agent), *job.system)
+        workspace = self.workspace(run.agent)
+        tools = self.tool_factory.toolbox(self._context(job, progress, workspace))
+        system = (*await self.instructions.read(run.agent), *job.system)
         if until_due is not None:
             await until_due()
-        with use.spans.work(run):
+        with self.spans.work(run):
             return await self._call(job, progress, hear, (workspace, tools, system))
 
     def ended(
         self, run: NewRun | Turn, ended: Ending, progress: RunRecorder, error: BaseException | None
     ) -> None:
         """Handle that the end of a run is stored, or never will be."""
-        self._use.spans.ended(ended, progress, error)
+        self.spans.ended(ended, progress, error)
         if isinstance(run, Turn):
-            self._use.meter.run_ended(MAIN_LANE, Trigger.CHAT, ended.outcome)
+            self.meter.run_ended(MAIN_LANE, Trigger.CHAT, ended.outcome)
         else:
-            self._use.meter.run_ended(run.lane, run.trigger, ended.outcome)
+            self.meter.run_ended(run.lane, run.trigger, ended.outcome)
         if RunNote.USAGE_ESTIMATED in progress.notes:
             self.estimated[run.agent] = progress.model
         elif progress.usage is not None and progress.usage.requests:
             self.estimated.pop(run.agent, None)
         if (usage := progress.usage) is not None:
-            self._use.meter.used(run.agent, usage)
+            self.meter.used(run.agent, usage)
 
     async def _call(
         self,
@@ -223,11 +206,11 @@ class AgentExecutor:
         prepared: tuple[Path, Toolbox, tuple[str, ...]],
     ) -> AgentResult:
         """Call the agent loop with its workspace, its tools and its system texts."""
-        use, run = self._use, job.run
+        run = job.run
         workspace, tools, system = prepared
         # Not earlier: daily budgets are those of the day on which it is called.
         budget = await self._open_budget(job, progress)
-        journal = Journal(self._store, run.id, await self._live_node(), progress)
+        journal = Journal(self.store, run.id, await self._live_node(), progress)
         request = RunRequest(
             run_id=run.id,
             session=run.session,
@@ -254,9 +237,9 @@ class AgentExecutor:
         emit = partial(self._on_event, run, progress, journal, hear, limit)
         asked_at = asyncio.get_running_loop().time()
         try:
-            work = (job.loop or use.agents[run.agent]).run(request, emit)
+            work = (job.loop or self.agents[run.agent]).run(request, emit)
             result = await self._within(budget, limit, work)
-            if (rest := progress.thoughts.end()) and self._may_speak(run.id):
+            if (rest := progress.thoughts.end()) and self.may_speak(run.id):
                 self._publish(run, progress, journal, hear, TextDelta(rest))
         finally:
             journal.close()
@@ -266,9 +249,9 @@ class AgentExecutor:
         if progress.files:
             result = replace(result, files=(*result.files, *progress.files))
         progress.result = result
-        use.budget_tracker.note(run.id, result.usage, done=True)
+        self.budget_tracker.note(run.id, result.usage, done=True)
         if run.trigger is not Trigger.CHAT and job.loop is None and not job.model:
-            self._on_success(run.agent, run.session, asked_at)
+            self.on_success(run.agent, run.session, asked_at)
         return result
 
     def _context(self, job: AgentTask, progress: RunRecorder, workspace: Path) -> ToolContext:
@@ -281,12 +264,12 @@ class AgentExecutor:
             target=job.target,
             workspace=workspace,
             children=job.children,
-            post=self._use.mail.of(run),
-            pins=self._use.pins(run),
+            post=self.mail.of(run),
+            pins=self.pins(run),
             attach=progress.files.append,
             jobs=job.jobs,
             asker=job.asker,
-            heartbeats=self._use.heartbeats,
+            heartbeats=self.heartbeats,
             may_change_checklist=self._may_change_checklist(job),
             heartbeat_run_done=job.heartbeat_run_done,
         )
@@ -301,24 +284,24 @@ class AgentExecutor:
         asker = job.asker
         if asker is None or not asker.creator:
             return asker is not None  # the job of an operator
-        return asker.peer is PeerKind.DIRECT and self._use.is_owner(asker.creator)
+        return asker.peer is PeerKind.DIRECT and self.is_owner(asker.creator)
 
     async def _is_granted(self, run: NewRun, tool: str) -> bool:
         session = run.payer or run.session
-        return await self._store.retried.is_granted(run.agent, session, tool)
+        return await self.store.retried.is_granted(run.agent, session, tool)
 
     async def _open_budget(self, job: AgentTask, progress: RunRecorder) -> Budget:
         run = job.run
         payer = BudgetAccount(run.payer or run.session, run.agent)
         before = progress.begun.uncounted
-        return await self._use.budget_tracker.open(run.id, payer, budget=job.budget, before=before)
+        return await self.budget_tracker.open(run.id, payer, budget=job.budget, before=before)
 
     async def _live_node(self) -> NodeId:
         """Wait until this node's lease is valid, and return it.
 
         If other nodes have taken over its runs, the wait is cancelled.
         """
-        while (node := self._store.live()) is None:  # noqa: ASYNC110 - time ends it, and renewals do
+        while (node := self.store.live()) is None:  # noqa: ASYNC110 - time ends it, and renewals do
             await asyncio.sleep(_ASK_S)
         return node
 
@@ -349,7 +332,7 @@ class AgentExecutor:
         event: LoopEvent,
     ) -> None:
         # A run that swallows its cancellation must not speak afterwards.
-        if not self._may_speak(run.id):
+        if not self.may_speak(run.id):
             return
         # Whatever an agent, its model and its tools say comes in here.
         if isinstance(event, TextDelta):
@@ -375,13 +358,13 @@ class AgentExecutor:
     def _publish(
         self, run: NewRun, progress: RunRecorder, journal: Journal, hear: Hear, event: LoopEvent
     ) -> None:
-        progress.on_event(event, self._clock)
+        progress.on_event(event, self.clock)
         journal.on_event(event)
-        if self._use.feed.is_watched:
-            self._use.feed.on_event(run, event)
-        self._use.spans.on_event(run.id, event)
+        if self.feed.is_watched:
+            self.feed.on_event(run, event)
+        self.spans.on_event(run.id, event)
         if isinstance(event, ModelStep):
-            self._use.budget_tracker.note(run.id, event.usage, done=event.done)
+            self.budget_tracker.note(run.id, event.usage, done=event.done)
         elif not isinstance(event, RunNoted | TakenStep):
             hear(event)
 

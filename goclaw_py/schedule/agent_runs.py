@@ -8,27 +8,32 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic
 
+from goclaw_py.chat.access.incident_alerts import IncidentAlerts
+from goclaw_py.chat.channel import Channel
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.errors import AgentError, ApprovalNeeded, Fenced, is_transient
 from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.metrics import MetricsRecorder
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.run_events import RunNote
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import NewRun, RunEnd
+from goclaw_py.records import NewRun, Place, RunEnd
 from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
 from goclaw_py.runs.agent_loop import Role
 from goclaw_py.runs.approval_port import Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.events.broker import RunEventBroker, ended_elsewhere
+from goclaw_py.runs.replies.replies import Replies
 from goclaw_py.runs.replies.wait_line import HeardEvent
 from goclaw_py.runs.run_persistence import RunStart
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
+from goclaw_py.runs.session_settings import SessionSettings
 from goclaw_py.runs.subagents import ChildRuns
 from goclaw_py.schedule.engine import ExecutionEngine, ExecutionT
 from goclaw_py.schedule.models import Attempt, Superseded
@@ -39,8 +44,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class AgentRunDeps:
-    """The dependencies of all such runs.
+class ScheduledRunServices:
+    """What all runs of jobs and heartbeats share: one record, which each of them passes on whole.
 
     Args:
         release_later: Takes sessions that this node need not own any longer.
@@ -52,6 +57,11 @@ class AgentRunDeps:
     feed: RunEventBroker
     budget_tracker: BudgetTracker
     release_later: Callable[[SessionKey], None]
+    channels: Mapping[Place, Channel]
+    policies: SessionSettings
+    replies: Replies
+    incidents: IncidentAlerts
+    meter: MetricsRecorder
 
 
 @dataclass(slots=True, eq=False)
@@ -75,14 +85,14 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         self,
         store: BoundStore,
         clock: Clock,
-        deps: AgentRunDeps,
+        shared: ScheduledRunServices,
         engine: ExecutionEngine[Any, ExecutionT, Any, Any],
     ) -> None:
         self._store = store
         self._clock = clock
-        self._deps = deps
+        self._shared = shared
         self._engine = engine
-        self._dispatcher, self._agent_executor = deps.dispatcher, deps.agent_executor
+        self._dispatcher, self._agent_executor = shared.dispatcher, shared.agent_executor
         self._runs: dict[RunId, ScheduledRun[ExecutionT]] = {}
 
     # ------------------------------------------------------------------ what a feature supplies
@@ -128,7 +138,7 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         """Submit a run of an execution to the scheduler."""
         held.run, held.session = run.id, run.session
         self._runs[run.id] = ScheduledRun(held, run)
-        self._deps.feed.on_requested(run)
+        self._shared.feed.on_requested(run)
         self._dispatcher.submit(
             Request(
                 id=run.id,
@@ -144,7 +154,7 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         """Run the agent loop."""
         mine = self._runs[run_id]
         held = mine.held
-        self._deps.feed.started(mine.run)
+        self._shared.feed.started(mine.run)
         if not await self._engine.is_wanted(held):
             raise Superseded(held.id)
         # It may have waited for its session, its agent or its lane since it was asked for.
@@ -177,13 +187,13 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
             ended = without_success(ended)
             await self._engine.crashed(held, bug, self._bare_end(mine, ended, bug))
         finally:
-            self._deps.feed.ended(mine.run, ended, progress)
+            self._shared.feed.ended(mine.run, ended, progress)
             if not is_again:
                 self._agent_executor.ended(mine.run, ended, progress, error)
-            self._deps.budget_tracker.close(ended.run_id)
+            self._shared.budget_tracker.close(ended.run_id)
             del self._runs[ended.run_id]
             if mine.beginning is not None:
-                self._deps.release_later(mine.run.session)
+                self._shared.release_later(mine.run.session)
 
     async def _store_end(
         self, mine: ScheduledRun[ExecutionT], ended: Ending, error: BaseException | None

@@ -75,3 +75,18 @@ def test_the_guard_finds_a_store_call_that_is_retried_by_hand() -> None:
     others += ["partial(self._claim, chat)", "lambda: self._store.open(now=self._clock.now())"]
     assert [is_store_call(ast.parse(one, mode="eval").body) for one in by_hand] == [True] * 3
     assert [is_store_call(ast.parse(one, mode="eval").body) for one in others] == [False] * 4
+
+
+def test_a_record_of_dependencies_is_passed_on_as_one_thing() -> None:
+    """Where it only carries arguments to one constructor, that has keywords instead."""
+    records = {
+        klass.name
+        for module in modules()
+        for klass in ast.walk(module.tree)
+        if isinstance(klass, ast.ClassDef)
+        and klass.name.endswith(("Deps", "Dependencies", "Equipment", "Services"))
+    }
+    # Its own module, the one that makes it, and at least two that use it.
+    named = {name: sum(name in module.path.read_text() for module in modules()) for name in records}
+    assert {name: number for name, number in named.items() if number < 4} == {}
+    assert records

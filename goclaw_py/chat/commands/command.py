@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommandServices:
-    """What commands may use."""
+    """What commands may use: each handler gets all of it, by ``CommandUse``, and uses some."""
 
     store: BoundStore
     clock: Clock

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from goclaw_py.core.metrics import MetricsRecorder
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.session_keys import heartbeat_session
 from goclaw_py.core.time.clock import Clock
@@ -15,7 +14,7 @@ from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.agent_executor import AgentTask
 from goclaw_py.runs.agent_loop import TextPart
 from goclaw_py.runs.subagents import ParentRun
-from goclaw_py.schedule.agent_runs import AgentRunDeps, ScheduledAgentRuns
+from goclaw_py.schedule.agent_runs import ScheduledAgentRuns, ScheduledRunServices
 from goclaw_py.schedule.heartbeat import texts
 from goclaw_py.schedule.heartbeat.alerts import Alerts
 from goclaw_py.schedule.heartbeat.execution import HeartbeatExecution
@@ -38,14 +37,13 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
         self,
         store: BoundStore,
         clock: Clock,
-        deps: AgentRunDeps,
+        shared: ScheduledRunServices,
         *,
         checks: Checks,
         alerts: Alerts,
         freed: Callable[[HeartbeatClaim], None],
         on_end: Callable[[HeartbeatRunEnd], None],
         run_timeout_s: float | None,
-        meter: MetricsRecorder,
     ) -> None:
         self.heartbeat_runs = HeartbeatExecutions(
             store,
@@ -55,9 +53,9 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
             alerts=alerts,
             freed=freed,
             on_end=on_end,
-            meter=meter,
+            meter=shared.meter,
         )
-        super().__init__(store, clock, deps, self.heartbeat_runs)
+        super().__init__(store, clock, shared, self.heartbeat_runs)
         self._run_timeout_s = run_timeout_s
 
     def ask(self, held: HeartbeatExecution) -> None:
@@ -91,7 +89,7 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
             run=run,
             parts=(TextPart(self.prompt(held)),),
             # It could not be announced later: its session is not a chat.
-            children=self._deps.children.of(ParentRun(run.id, run.agent, run.session, None)),
+            children=self._shared.children.of(ParentRun(run.id, run.agent, run.session, None)),
             system=(texts.heartbeat_guide(self._clock.now(), held.policy.zone),),
             budget=budget,
             model=held.policy.model,

@@ -18,6 +18,7 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.records import Place, Store
 from goclaw_py.records.bound import BoundStore
+from goclaw_py.schedule.agent_runs import ScheduledRunServices
 from goclaw_py.schedule.heartbeat.alert_targets import AlertTargetResolver
 from goclaw_py.schedule.heartbeat.alerts import Alerts
 from goclaw_py.schedule.heartbeat.checklist_files import ChecklistFiles
@@ -34,7 +35,6 @@ from goclaw_py.schedule.heartbeat.models import (
 )
 from goclaw_py.schedule.heartbeat.poller import HeartbeatPoller
 from goclaw_py.schedule.heartbeat.preconditions import Checks
-from goclaw_py.schedule.jobs.module import JobDependencies
 from goclaw_py.schedule.poller import LOOK_S
 from goclaw_py.schedule.retention import run_retention
 
@@ -80,26 +80,27 @@ class HeartbeatModule:
         store: BoundStore,
         clock: Clock,
         setup: HeartbeatSetup,
-        by: JobDependencies,
+        shared: ScheduledRunServices,
         service: HeartbeatService,
     ) -> None:
         self._store = store
         self._clock = clock
         self._setup = setup
-        self._places, self._dispatcher = by.policies.places, by.dispatcher
+        self._places, self._dispatcher = shared.policies.places, shared.dispatcher
         self.wake = WakeEvent()
         self.service = service
-        self._alerts = Alerts(store, clock, by.channels, service.routes, by.replies, by.incidents)
+        self._alerts = Alerts(
+            store, clock, shared.channels, service.routes, shared.replies, shared.incidents
+        )
         self.runs = HeartbeatRunExecutor(
             store,
             clock,
-            by,
+            shared,
             checks=service.checks,
             alerts=self._alerts,
             freed=self._freed,
             on_end=self._note,
             run_timeout_s=setup.run_timeout_s,
-            meter=by.meter,
         )
         self.heartbeat_runs = self.runs.heartbeat_runs
         plans = tuple(setup.plans.values())

@@ -13,7 +13,6 @@ from goclaw_py.core.ids import (
     SessionKey,
 )
 from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.metrics import MetricsRecorder
 from goclaw_py.core.outcomes import HeartbeatRunKind, Outcome, Trigger
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.targets import Maker
@@ -27,7 +26,7 @@ from goclaw_py.runs.agent_executor import AgentTask
 from goclaw_py.runs.agent_loop import AgentLoop, TextPart
 from goclaw_py.runs.approval_port import ApprovalChat, Ask, Questions
 from goclaw_py.runs.subagents import ParentRun
-from goclaw_py.schedule.agent_runs import AgentRunDeps, ScheduledAgentRuns
+from goclaw_py.schedule.agent_runs import ScheduledAgentRuns, ScheduledRunServices
 from goclaw_py.schedule.jobs import texts
 from goclaw_py.schedule.jobs.decisions import Finish
 from goclaw_py.schedule.jobs.execution import EndReport, JobExecution, JobHandler
@@ -72,7 +71,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         self,
         store: BoundStore,
         clock: Clock,
-        deps: AgentRunDeps,
+        shared: ScheduledRunServices,
         *,
         base: JobPolicy,
         service: JobService,
@@ -84,7 +83,6 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         ask: Ask,
         freed: Callable[[], None],
         on_disabled: Callable[[Job], Coroutine[None, None, None]],
-        meter: MetricsRecorder,
     ) -> None:
         self.occurrences = JobExecutions(
             store,
@@ -93,9 +91,9 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             handler=self,
             freed=freed,
             on_disabled=on_disabled,
-            meter=meter,
+            meter=shared.meter,
         )
-        super().__init__(store, clock, deps, self.occurrences)
+        super().__init__(store, clock, shared, self.occurrences)
         self._service = service
         self._places = places
         self._notifications = notifications
@@ -303,7 +301,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             run=run,
             parts=(TextPart(self.prompt(held)),),
             # It could not be announced later: its session is not a chat.
-            children=self._deps.children.of(
+            children=self._shared.children.of(
                 ParentRun(run.id, run.agent, run.session, None, asks=self._approval_chat(held))
             ),
             target=held.target,

@@ -7,22 +7,16 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from goclaw_py.chat.access.incident_alerts import IncidentAlerts
-from goclaw_py.chat.channel import Channel
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import CRON_LANE, AgentName, JobId
-from goclaw_py.core.metrics import NO_METER, MetricsRecorder
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.operations.jobs.operations import JobService
-from goclaw_py.records import Place
 from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.agent_loop import AgentLoop
 from goclaw_py.runs.approval_port import Ask
-from goclaw_py.runs.replies.replies import Replies
-from goclaw_py.runs.session_settings import SessionSettings
-from goclaw_py.schedule.agent_runs import AgentRunDeps
+from goclaw_py.schedule.agent_runs import ScheduledRunServices
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.execution_models import UnreportedOccurrence
 from goclaw_py.schedule.jobs.executor import JobRuns
@@ -61,17 +55,6 @@ class JobSetup:
     limits: Mapping[AgentName, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class JobDependencies(AgentRunDeps):
-    """The dependencies of jobs, and of heartbeats."""
-
-    channels: Mapping[Place, Channel]
-    policies: SessionSettings
-    replies: Replies
-    incidents: IncidentAlerts
-    meter: MetricsRecorder = NO_METER
-
-
 class JobModule:
     """The jobs of a gateway."""
 
@@ -80,7 +63,7 @@ class JobModule:
         store: BoundStore,
         clock: Clock,
         setup: JobSetup,
-        by: JobDependencies,
+        shared: ScheduledRunServices,
         *,
         ask: Ask,
         check_scheduling: Callable[[Requester], Awaitable[None]],
@@ -99,14 +82,14 @@ class JobModule:
             gateway=store,
             check_scheduling=check_scheduling,
         )
-        places = JobTargets(store, by.policies)
+        places = JobTargets(store, shared.policies)
         self._notifications = JobNotifications(
-            store, clock, by.channels, places, by.replies, by.incidents.owners_chats
+            store, clock, shared.channels, places, shared.replies, shared.incidents.owners_chats
         )
         self.runs = JobRuns(
             store,
             clock,
-            by,
+            shared,
             base=setup.rules.base,
             service=self.service,
             places=places,
@@ -117,11 +100,10 @@ class JobModule:
             ask=ask,
             freed=self.wake.call,
             on_disabled=on_disabled,
-            meter=by.meter,
         )
         self.occurrences = self.runs.occurrences
         self.loop = JobPoller(
-            store, clock, self.occurrences, lambda: _size(by.dispatcher), self.wake
+            store, clock, self.occurrences, lambda: _size(shared.dispatcher), self.wake
         )
 
     async def run(self) -> None:
