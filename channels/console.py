@@ -20,6 +20,7 @@ from uuid import uuid4
 
 from channels.uploads import UploadFolder
 from goclaw_py.chat.channel import Channel, InboundHandler, PlainChannel
+from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
 from goclaw_py.core.containers import LruCache
 from goclaw_py.core.errors import (
     BadUpload,
@@ -52,7 +53,6 @@ from goclaw_py.core.run_events import (
 from goclaw_py.core.session_keys import is_chat_name
 from goclaw_py.core.text import is_blank
 from goclaw_py.core.web_links import WEB, guest_of
-from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
 
 NAME: Final = "console"
 ACCOUNT: Final = "default"

@@ -19,10 +19,10 @@ from goclaw_py.app.service import RELEASE, Front, Service
 from goclaw_py.app.systemd import managed
 from goclaw_py.app.tracing import tracing
 from goclaw_py.app.warm_up import WarmUp
+from goclaw_py.chat.terminals import Terminals
 from goclaw_py.config.models import Settings
 from goclaw_py.core.actors import acting, acts
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.terminals import Terminals
 from goclaw_py.web.sockets import listen_unix, socket_path
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any, Final
 from uuid import uuid4
 
-from goclaw_py.operations.logs import LogFilter, LogTail
+from goclaw_py.observability.log_lines import LogFilter, LogTail
 
 KEPT_LINES: Final = 2_000
 KEPT_CHARS: Final = 4_000_000

@@ -22,6 +22,7 @@ from goclaw_py.agents import (
 from goclaw_py.agents.tools import SAFE, TOOLS, Delegate, Permissions, Registry, SendMessage
 from goclaw_py.app.log_ring import LogRing
 from goclaw_py.chat.channel import Channel, ChannelKind, Hook
+from goclaw_py.chat.terminals import Terminals, Uploads
 from goclaw_py.config import accounts, api_key, knows_stop_words, option_error, queue_policy
 from goclaw_py.config.agents import EVERYBODY, Command, reveal
 from goclaw_py.config.agents import Agent as AgentSection
@@ -36,7 +37,6 @@ from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, AccessRules
 from goclaw_py.core.targets import TARGET_FORM, parse_target
 from goclaw_py.core.web_links import WEB, WEB_PLACE
-from goclaw_py.operations.terminals import Terminals, Uploads
 from goclaw_py.records import Place
 from goclaw_py.runs.agent_loop import AgentLoop
 from goclaw_py.runs.session_settings import ChatRules

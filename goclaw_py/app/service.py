@@ -23,6 +23,7 @@ from goclaw_py.app.loop import end, unless
 from goclaw_py.app.parts import CONSOLE, Parts, close_part
 from goclaw_py.app.status import GatewayHealth, Snapshots
 from goclaw_py.app.systemd import NO_MANAGER, Manager
+from goclaw_py.chat.terminals import Terminals
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.cluster.rpc import DRAIN, Facts
 from goclaw_py.config.models import Settings
@@ -39,7 +40,6 @@ from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.settings.live import LiveSettings
 from goclaw_py.operations.settings.operations import SettingsService
-from goclaw_py.operations.terminals import Terminals
 from goclaw_py.records import NodeState, Notice, RecoveryReport, Store
 from goclaw_py.records.bound import bind
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer

@@ -22,8 +22,7 @@ from goclaw_py.core.time.texts import lasting
 from goclaw_py.gateway.container import Container
 from goclaw_py.observability.loop_lag import LoopLag
 from goclaw_py.observability.prometheus import Metrics
-from goclaw_py.observability.readiness import Readiness, Vitals, judge
-from goclaw_py.operations.health import Exposition
+from goclaw_py.observability.readiness import Exposition, Readiness, Vitals, judge
 from goclaw_py.records import Node, Place
 from goclaw_py.scheduler.snapshots import slow_waits
 from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, GatewayStatus, PeerView

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from goclaw_py.app.backup.settings_use import SettingsUse
     from goclaw_py.app.service import Front
     from goclaw_py.chat.channel import Channel
+    from goclaw_py.chat.terminals import Terminals
     from goclaw_py.operations.control import Control
-    from goclaw_py.operations.terminals import Terminals
     from goclaw_py.store.migrate import SchemaStatus
     from goclaw_py.store.postgres.checkup import Checkup
     from goclaw_py.store.postgres.pool import Connection

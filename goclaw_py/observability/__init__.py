@@ -1,1 +1,4 @@
-"""Metrics, traces and probes: ``prometheus``, ``opentelemetry``, ``readiness``, ``loop_lag``."""
+"""Metrics, traces, probes and log lines.
+
+``prometheus``, ``opentelemetry``, ``readiness``, ``loop_lag``, ``log_lines``.
+"""

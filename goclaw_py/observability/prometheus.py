@@ -31,7 +31,7 @@ from goclaw_py.core.ids import AgentName, LaneName
 from goclaw_py.core.metrics import Delivery, MetricsRecorder
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import Usage
-from goclaw_py.operations.health import Exposition
+from goclaw_py.observability.readiness import Exposition
 from goclaw_py.schedule.heartbeat.models import OPEN, HeartbeatRunStatus
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus as JobStatus
 from goclaw_py.scheduler.views import Backlog, ChannelState, GatewayStatus

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 
@@ -121,3 +121,24 @@ def _draining(*, now: bool) -> ReadinessCheck:
     if now:
         return ReadinessCheck("draining", Condition.FAILING, "the gateway is shutting down")
     return ReadinessCheck("draining", Condition.OK, "new work is accepted")
+
+
+@dataclass(frozen=True, slots=True)
+class Exposition:
+    """All metrics in a Prometheus text format, with its media type."""
+
+    text: bytes
+    media_type: str
+
+
+class Health(Protocol):
+    """Cheap questions about a running gateway."""
+
+    def readiness(self) -> Readiness:
+        """Return whether it accepts work, from its present state, without waiting."""
+
+    async def metrics(self, *, openmetrics: bool) -> Exposition:
+        """Return its metrics in the OpenMetrics or the older Prometheus format.
+
+        Does not wait for an unavailable database.
+        """

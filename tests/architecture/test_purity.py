@@ -54,7 +54,7 @@ PURE = {
         "targets text time.datetimes time.durations time.texts time.zones values web_links "
         "workspace.paths"
     ),
-    "observability": "readiness",
+    "observability": "log_lines readiness",
     "runs": "events.buffer events.live speakers step_views thoughts usage_report",
     "schedule": (
         "cron.describe cron.expression cron.parser forecast forecast_models heartbeat.active_hours "
@@ -79,6 +79,7 @@ SEE_RECORDS_ONLY = (
 
 PROTOCOLS = {
     "goclaw_py.chat.channel",
+    "goclaw_py.chat.terminals",
     "goclaw_py.core.time.clock",
     "goclaw_py.runs.agent_loop",
     "goclaw_py.runs.toolbox",

@@ -17,10 +17,10 @@ from goclaw_py.app import listeners
 from goclaw_py.app.parts import Parts, build_parts, chat_rules
 from goclaw_py.app.progress import Tell
 from goclaw_py.chat.channel import Hook, InboundHandler, WebAnswer, WebRequest
+from goclaw_py.chat.terminals import Terminals
 from goclaw_py.config import Settings, load
 from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.terminals import Terminals
 from goclaw_py.records import Store
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel

@@ -24,6 +24,7 @@ from channels.console import ConsoleChannel, WebChannel
 from channels.telegram.adapter import TelegramChannel
 from goclaw_py.app import gateway as app_gateway
 from goclaw_py.app.service import Service
+from goclaw_py.chat.terminals import Terminals
 from goclaw_py.config import load
 from goclaw_py.core.actors import AccessRole, Actor, ActorKind, acting, acts
 from goclaw_py.core.approvals import ApprovalRequest
@@ -33,7 +34,6 @@ from goclaw_py.core.run_steps import DecisionStep
 from goclaw_py.core.session_keys import DirectPolicy
 from goclaw_py.core.web_links import secret_hash
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.terminals import Terminals
 from goclaw_py.records import AuditEntry, SignInMethod, Token
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE

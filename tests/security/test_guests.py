@@ -18,11 +18,11 @@ import pytest
 
 from channels.console import WebChannel
 from channels.uploads import UploadFolder
+from goclaw_py.chat.terminals import TerminalMessage
 from goclaw_py.core.chat_commands import stop_data
 from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.web_links import LINK_LASTS, secret_hash
-from goclaw_py.operations.terminals import TerminalMessage
 from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import FilePart
 from goclaw_py.runs.session_settings import ChatRules

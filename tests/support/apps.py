@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from fastapi import FastAPI
 
+from goclaw_py.chat.terminals import Terminals
+from goclaw_py.observability.log_lines import Logs, NoLogs
+from goclaw_py.observability.readiness import Health
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.health import Health
-from goclaw_py.operations.logs import Logs, NoLogs
-from goclaw_py.operations.terminals import Terminals
 from goclaw_py.web.api.routes import closing_of, make_api
 
 RELEASE = "1.2.3"

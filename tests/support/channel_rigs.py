@@ -12,6 +12,7 @@ from itertools import count
 
 from channels.console import ConsoleChannel
 from channels.console import factory as console_kind
+from goclaw_py.chat.terminals import TerminalMessage
 from goclaw_py.core.errors import (
     ChannelRefused,
     ChatGone,
@@ -23,7 +24,6 @@ from goclaw_py.core.errors import (
     Undeliverable,
 )
 from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKind, Sender, Target
-from goclaw_py.operations.terminals import TerminalMessage
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from goclaw_py.testing.conformance import Offer, Rig, SeenMessage, Trouble
 

@@ -16,11 +16,11 @@ from goclaw_py.core.session_keys import is_chat_name
 from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
+    from goclaw_py.chat.terminals import Terminals
     from goclaw_py.cli.chats.conversation import TerminalConversation
     from goclaw_py.config import Settings
     from goclaw_py.core.ids import AgentName
     from goclaw_py.operations.control import Control
-    from goclaw_py.operations.terminals import Terminals
 
 CONSOLE_CHAT: Final = "local"
 

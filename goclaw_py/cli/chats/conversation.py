@@ -9,12 +9,12 @@ from contextlib import contextmanager, suppress
 from typing import Final
 from uuid import uuid4
 
+from goclaw_py.chat.terminals import ChatEvent, TerminalMessage, Terminals
 from goclaw_py.cli.chats.transcript import ChatDisplay, Transcript
 from goclaw_py.cli.terminal import Terminal
 from goclaw_py.core.errors import NotFound, StoreUnavailable
 from goclaw_py.core.ids import AgentName
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.terminals import ChatEvent, TerminalMessage, Terminals
 from goclaw_py.records import OutboxQuery, OutboxState, Session, SessionQuery
 
 LEAVE_WITHIN_S: Final = 2.0

@@ -12,6 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import ListElement, ListItem, Markdown
 from rich.segment import Segment
 
+from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.cli.chats.transcript import DIM, NORMAL, file_line
 from goclaw_py.cli.output import plain
 from goclaw_py.core.ids import RunId
@@ -26,7 +27,6 @@ from goclaw_py.core.run_events import (
     RunTool,
     RunWaiting,
 )
-from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage
 
 _DRAFT_CHARS: Final = 4000
 """Only the end of a draft is shown, so that a long one is not formatted again and again."""

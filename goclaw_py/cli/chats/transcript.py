@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, Protocol
 
+from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.cli.output import plain
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutFile
@@ -18,7 +19,6 @@ from goclaw_py.core.run_events import (
     RunTool,
     RunWaiting,
 )
-from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage
 
 PROMPT: Final = "\x1b[1;36m›\x1b[0m "  # noqa: RUF001  (meant to look like a prompt)
 _CLEAR_LINE: Final = "\r\x1b[K"

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import httpx
 
+from goclaw_py.chat.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.cli.client.calls import Params, Remote, call, query, remote, segment
 from goclaw_py.core.errors import BadUsageQuery, GoclawError, NoGateway, StoreUnavailable
 from goclaw_py.core.ids import AgentName
@@ -29,7 +30,6 @@ from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import Sessions, Submitted
 from goclaw_py.operations.settings.operations import SettingsService
-from goclaw_py.operations.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.operations.usage.operations import UsageReports
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.web.api import wire

@@ -23,7 +23,7 @@ from goclaw_py.cli.output import clock, plain
 from goclaw_py.cli.terminal import until_interrupted
 from goclaw_py.config.models import LogLevel
 from goclaw_py.core.errors import NoGateway, NotFound
-from goclaw_py.operations.logs import LogFilter, LogTail
+from goclaw_py.observability.log_lines import LogFilter, LogTail
 from goclaw_py.web.api.wire import MAX_LIMIT, read
 from goclaw_py.web.sockets import socket_path
 

@@ -7,13 +7,12 @@ in the store. Each operation changes something or is among ``READS``; a test com
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from goclaw_py.core.actors import Actor, ActorKind
 from goclaw_py.operations.declare import Actions, Arguments, Change, named
 from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.records import SignInMethod
-from goclaw_py.records.people import AccessVerdict
 
 SERVICES: Final[Mapping[str, Actions]] = {noun.name: noun.changes for noun in NOUNS}
 """The services within ``Control``, by name."""
@@ -27,36 +26,18 @@ READS: Final[Mapping[str, frozenset[str]]] = {
 # ---------------------------------------------------------------------------- chats, sign-ins
 
 
-def _verdict(arguments: Arguments) -> str:
-    return "person.deny" if arguments["verdict"] is AccessVerdict.DENY else "person.approve"
-
-
-def _requester(_arguments: Arguments, request: Any) -> str:
-    kind = "chat" if request.is_group else "person"
-    return f"{kind} {request.channel}/{request.account}/{request.sender.id}"
-
-
-def _is_some(_arguments: Arguments, result: object) -> bool:
-    return bool(result)
-
-
 CHATS: Final[Actions] = {
-    "decide": Change(
-        _verdict,
-        _requester,
-        told=lambda arguments, one: {
-            "name": one.sender.name,
-            "verdict": arguments["verdict"].name.lower(),
-        },
-        is_done=lambda arguments, one: one is not None and one.expires_at > arguments["now"],
-    ),
-    **{name: change for noun in NOUNS for name, change in noun.chat_changes.items()},
+    name: change for noun in NOUNS for name, change in noun.chat_changes.items()
 }
 """Methods of the store by which commands and buttons of chats change something.
 
 Jobs and heartbeats are changed by their services there, too, and a stop has its own place: it acts
 before anything is stored.
 """
+
+
+def _is_some(_arguments: Arguments, result: object) -> bool:
+    return bool(result)
 
 
 def _browser(arguments: Arguments) -> Actor:

@@ -1,4 +1,7 @@
-"""Why a chat, a person or a session got no answer: access, then the last message."""
+"""Why a chat, a person or a session got no answer: access, then the last message.
+
+It needs people, sessions, messages and runs, so it is in no folder of a noun.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Why a job did or did not run, and why nobody was notified."""
+"""Why a job did or did not run, and why nobody was notified.
+
+It needs approvals, runs and nodes as well, so it is in no folder of a noun.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Why an incoming message was or was not answered."""
+"""Why an incoming message was or was not answered.
+
+It needs approvals, runs and nodes as well, so it is in no folder of a noun.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Why a run ended as it did, or has not ended: from the message to the delivery."""
+"""Why a run ended as it did, or has not ended: from the message to the delivery.
+
+It needs approvals, deliveries and jobs as well, so it is in no folder of a noun.
+"""
 
 from __future__ import annotations
 

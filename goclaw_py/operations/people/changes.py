@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from goclaw_py.operations.declare import Arguments, Change, named
 from goclaw_py.records.audit import Facts
+from goclaw_py.records.people import AccessVerdict
 from goclaw_py.schedule.jobs.job_json import plain
 
 
@@ -32,6 +33,24 @@ def _approved(_arguments: Arguments, person: Any) -> str:
     return f"person {person.channel}/{person.account}/{person.sender.id}"
 
 
+def _verdict(arguments: Arguments) -> str:
+    return "person.deny" if arguments["verdict"] is AccessVerdict.DENY else "person.approve"
+
+
+def _requester(_arguments: Arguments, request: Any) -> str:
+    kind = "chat" if request.is_group else "person"
+    return f"{kind} {request.channel}/{request.account}/{request.sender.id}"
+
+
+DECIDE_IN_CHAT: Final = Change(
+    _verdict,
+    _requester,
+    told=lambda arguments, one: {
+        "name": one.sender.name,
+        "verdict": arguments["verdict"].name.lower(),
+    },
+    is_done=lambda arguments, one: one is not None and one.expires_at > arguments["now"],
+)
 APPROVE: Final = Change(
     "person.approve",
     _approved,

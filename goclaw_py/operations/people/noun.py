@@ -6,6 +6,7 @@ from typing import Final
 
 from goclaw_py.core.actors import Least
 from goclaw_py.operations.declare import Noun
+from goclaw_py.operations.people import changes
 from goclaw_py.operations.people.operations import People
 
 PEOPLE: Final = Noun(
@@ -29,4 +30,5 @@ PEOPLE: Final = Noun(
         "WebInvitation": "name",
     },
     text={"Chat": "name gone", "WebInvitation": "path"},
+    chat_changes={"decide": changes.DECIDE_IN_CHAT},
 )

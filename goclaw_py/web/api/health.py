@@ -12,8 +12,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from goclaw_py.observability.readiness import Readiness, ReadinessCheck
-from goclaw_py.operations.health import Health
+from goclaw_py.observability.readiness import Health, Readiness, ReadinessCheck
 from goclaw_py.web.api.wire import dump
 
 OPENMETRICS = "application/openmetrics-text"

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
-from goclaw_py.operations.logs import LogFilter, Logs, LogTail
+from goclaw_py.observability.log_lines import LogFilter, Logs, LogTail
 from goclaw_py.web.api.streams import ClosedStream, Seen
 from goclaw_py.web.api.wire import MAX_LIMIT, PING, PING_S, dump
 

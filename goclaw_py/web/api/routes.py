@@ -18,13 +18,15 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
+from goclaw_py.chat.terminals import Terminals
 from goclaw_py.core.errors import GoclawError
+from goclaw_py.observability.log_lines import Logs, NoLogs
+from goclaw_py.observability.readiness import Health
 from goclaw_py.operations.access.routes import sign_in_routes, token_routes
 from goclaw_py.operations.approvals.routes import approval_routes
 from goclaw_py.operations.audit.routes import audit_routes
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries.routes import inbox_routes, outbox_routes
-from goclaw_py.operations.health import Health
 from goclaw_py.operations.heartbeats.routes import (
     agent_routes,
     heartbeat_routes,
@@ -36,13 +38,11 @@ from goclaw_py.operations.jobs.routes.routes import (
     scheduler_routes,
 )
 from goclaw_py.operations.lanes.routes import lane_routes
-from goclaw_py.operations.logs import Logs, NoLogs
 from goclaw_py.operations.nodes.routes import node_routes
 from goclaw_py.operations.people.routes import people_routes
 from goclaw_py.operations.runs.routes import run_routes
 from goclaw_py.operations.sessions.routes import name_routes, session_routes
 from goclaw_py.operations.settings.routes import settings_routes
-from goclaw_py.operations.terminals import Terminals
 from goclaw_py.operations.usage.routes import usage_routes
 from goclaw_py.web.api.error_json import error_json, status_of
 from goclaw_py.web.api.gateway import gateway_routes

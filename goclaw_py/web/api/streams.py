@@ -10,11 +10,11 @@ from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from goclaw_py.chat.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.core.errors import UnknownAgent
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.session_keys import CHAT_NAME
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.web.api.wire import (
     ATTACHED,

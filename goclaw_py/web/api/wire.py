@@ -12,6 +12,7 @@ from typing import Annotated, Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.run_events import (
     ButtonsUsed,
@@ -22,7 +23,6 @@ from goclaw_py.core.run_events import (
     RunTool,
     RunWaiting,
 )
-from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.schedule.jobs.models import MAX_TEXT_CHARS
 from goclaw_py.scheduler.views import MAX_LANE_SIZE

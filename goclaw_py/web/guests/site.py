@@ -12,10 +12,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from goclaw_py.chat.terminals import ChatEvent, TerminalMessage, Terminals, UploadedFile
 from goclaw_py.core.errors import NotFound, TooManyConversations, UnknownAgent
 from goclaw_py.core.ids import AgentName
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.terminals import ChatEvent, TerminalMessage, Terminals, UploadedFile
 from goclaw_py.records import WebLink, WebLinkStore
 from goclaw_py.web.api.routes import make_chat_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.web_links import WEB
-from goclaw_py.operations.health import Health
+from goclaw_py.observability.readiness import Health
 from goclaw_py.operations.nodes.operations import NodesView
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 

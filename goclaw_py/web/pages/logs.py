@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from goclaw_py.core.display_names import KnownNames, display_name, short_id
 from goclaw_py.core.text import first_words
-from goclaw_py.operations.logs import LogFilter, Logs, LogTail
+from goclaw_py.observability.log_lines import LogFilter, Logs, LogTail
 from goclaw_py.web.api.logs import follow
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import PING

@@ -16,12 +16,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goclaw_py.core.errors import GoclawError
+from goclaw_py.observability.readiness import Health
 from goclaw_py.operations.access import page as access_page
 from goclaw_py.operations.approvals import page as approvals_page
 from goclaw_py.operations.audit import page as audit_page
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries import page as deliveries_page
-from goclaw_py.operations.health import Health
 from goclaw_py.operations.heartbeats import page as heartbeats_page
 from goclaw_py.operations.jobs.page import job_form
 from goclaw_py.operations.jobs.page import jobs as jobs_page

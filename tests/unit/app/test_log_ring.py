@@ -13,7 +13,7 @@ from goclaw_py.app.logs import configure
 from goclaw_py.config import Settings
 from goclaw_py.config.models import Log, LogFormat
 from goclaw_py.core.redaction import HIDDEN
-from goclaw_py.operations.logs import LogFilter, LogTail
+from goclaw_py.observability.log_lines import LogFilter, LogTail
 
 ALL = LogFilter()
 ANN = "agent:main:telegram:direct:42"

@@ -19,7 +19,7 @@ from goclaw_py.app.log_writer import MOST_BYTES, LogWriter
 from goclaw_py.app.logs import configure
 from goclaw_py.config import Settings
 from goclaw_py.core.redaction import HIDDEN
-from goclaw_py.operations.logs import LogFilter
+from goclaw_py.observability.log_lines import LogFilter
 from tests.support.process import ROOT, wait_for
 
 LONG = "x" * 32_000

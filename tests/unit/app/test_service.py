@@ -17,6 +17,7 @@ from goclaw_py.agents.tools import Registry
 from goclaw_py.app.logs import configure
 from goclaw_py.app.parts import Parts, build_parts, chat_rules
 from goclaw_py.app.service import Front, Service
+from goclaw_py.chat.terminals import Terminals
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.config import LogFormat, load
 from goclaw_py.core.display_names import short_id
@@ -27,7 +28,6 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.redaction import HIDDEN
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.settings.models import SettingChange
-from goclaw_py.operations.terminals import Terminals
 from goclaw_py.records import NewSettingEdit, Store
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.testing.agents import Block, ScriptedAgent

@@ -14,6 +14,14 @@ import pytest
 from channels import console
 from channels.console import ConsoleChannel, factory
 from goclaw_py.chat.channel import Channel
+from goclaw_py.chat.terminals import (
+    ChatEvent,
+    OpenButtons,
+    TerminalMessage,
+    Terminals,
+    UploadedFile,
+    Uploads,
+)
 from goclaw_py.core.errors import (
     BadUpload,
     MaybeSent,
@@ -43,14 +51,6 @@ from goclaw_py.core.run_events import (
     RunSignal,
     RunStarted,
     RunText,
-)
-from goclaw_py.operations.terminals import (
-    ChatEvent,
-    OpenButtons,
-    TerminalMessage,
-    Terminals,
-    UploadedFile,
-    Uploads,
 )
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

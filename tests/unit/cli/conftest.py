@@ -17,13 +17,13 @@ import pytest
 import typer
 
 from goclaw_py.app.log_ring import LogRing
+from goclaw_py.chat.terminals import ChatEvent, TerminalMessage
 from goclaw_py.cli import composition
 from goclaw_py.cli.entry import run
 from goclaw_py.config import Settings
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import RunEnded, RunStarted, RunText
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.terminals import ChatEvent, TerminalMessage
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.server import HttpServer

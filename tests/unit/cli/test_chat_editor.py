@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from prompt_toolkit.history import InMemoryHistory
 
+from goclaw_py.chat.terminals import ChatEvent, TerminalMessage
 from goclaw_py.cli.chats.editor import (
     HISTORY_FILE,
     MAX_HISTORY,
@@ -25,7 +26,6 @@ from goclaw_py.cli.chats.editor import (
 )
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import RunEnded, RunStarted, RunText
-from goclaw_py.operations.terminals import ChatEvent, TerminalMessage
 from tests.unit.cli.conftest import ThreadGateway
 from tests.unit.cli.processes import PATIENCE_S, Viewer, viewer_at
 from tests.unit.web import fakes

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.chat.terminals import Terminals
 from goclaw_py.cli import composition
 from goclaw_py.config import Settings
 from goclaw_py.core.actors import Actor, ActorKind, acting
@@ -20,7 +21,6 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import AgentName, LaneName, NodeId
 from goclaw_py.core.run_events import Usage
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.terminals import Terminals
 from goclaw_py.records import (
     DeadLetterQuery,
     MessageFilter,

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.cli.chats.conversation import SEEN_ROWS, TerminalConversation, agent_for, settled
 from goclaw_py.cli.chats.markdown import MarkdownTranscript
 from goclaw_py.cli.chats.transcript import PROMPT, ChatDisplay, Transcript
@@ -31,7 +32,6 @@ from goclaw_py.core.run_events import (
     RunTool,
     RunWaiting,
 )
-from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.records import OutboxState
 from goclaw_py.web.api.wire import MAX_LIMIT
 from tests.unit.web import fakes

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from goclaw_py.observability.readiness import Readiness, Vitals, judge
-from goclaw_py.operations.health import Exposition
+from goclaw_py.observability.readiness import Exposition, Readiness, Vitals, judge
 
 
 class FakeHealth:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
+from goclaw_py.chat.terminals import ChatEvent, UploadedFile
 from goclaw_py.core.errors import BadUpload, StoreUnavailable
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import Attachment, FileKind
-from goclaw_py.operations.terminals import ChatEvent, UploadedFile
 
 
 class FakeTerminals:

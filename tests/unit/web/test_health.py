@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.observability.readiness import Condition, Vitals
-from goclaw_py.operations.health import Exposition
+from goclaw_py.observability.readiness import Condition, Exposition, Vitals
 from goclaw_py.web.api.health import prefers_openmetrics
 from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.front import WebAccess, tcp_server

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.errors import NoGateway, StoreUnavailable, UnknownAgent
 from goclaw_py.core.ids import AgentName
@@ -21,7 +22,6 @@ from goclaw_py.core.run_events import (
     RunText,
     RunWaiting,
 )
-from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
 from goclaw_py.web.api import streams, wire
 from goclaw_py.web.api.error_json import Refused
 from goclaw_py.web.sockets import listen_unix, short_path

@@ -17,6 +17,7 @@ from typing import Final
 
 from starlette.exceptions import HTTPException
 
+from goclaw_py.chat.terminals import Uploads
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, SessionKey
 from goclaw_py.core.messages import Target
@@ -29,7 +30,6 @@ from goclaw_py.core.web_links import (
     conversation_of,
 )
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.terminals import Uploads
 from goclaw_py.records import Session, SessionQuery
 from goclaw_py.web.pages.rendering import Read
 

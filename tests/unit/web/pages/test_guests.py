@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from goclaw_py.chat.terminals import TerminalMessage
 from goclaw_py.core.approvals import Approval
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
@@ -26,7 +27,6 @@ from goclaw_py.core.web_links import LINK_LASTS, SIGN_IN_LASTS, secret_hash
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import QueueView, Sessions
-from goclaw_py.operations.terminals import TerminalMessage
 from goclaw_py.records import (
     NEWEST_SESSIONS,
     ApprovalQuery,

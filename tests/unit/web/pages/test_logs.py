@@ -13,7 +13,7 @@ import pytest
 
 from goclaw_py.app.log_ring import LogRing
 from goclaw_py.core.ids import NodeId
-from goclaw_py.operations.logs import LogFilter
+from goclaw_py.observability.log_lines import LogFilter
 from goclaw_py.scheduler.views import PeerView
 from goclaw_py.web.api.logs import follow
 from goclaw_py.web.api.routes import closing_of
