@@ -54,7 +54,7 @@ from goclaw_py.runs import speakers
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.session_settings import SessionSettings, as_it_stands
 from goclaw_py.runs.turn import Turn, as_they_ran, goes_on
-from goclaw_py.runs.turn_state import DROPPED
+from goclaw_py.runs.turn_state import DROPPED, HELD
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy, Request
 
@@ -444,16 +444,16 @@ class MessageIngestor:
         """Release the sessions that are idle.
 
         A process that shuts down starts nothing more and releases sessions with waiting messages
-        too.
+        too. None is released while the end of a held turn is being stored: it would run elsewhere.
         """
         ending = self._dispatcher.draining
+        held = [turn for turn in self._turns.all() if not self._runner.owns(turn.id)]
         busy = self._runner.notices.sessions()
+        busy |= {turn.session for turn in held if not (ending and turn.state is HELD)}
         idle = {
             key
             for key in self._mailboxes.idle(ending=ending)
-            if key not in busy
-            and not self._dispatcher.has_session(key)
-            and (ending or not self._turns.has_held(key))
+            if key not in busy and not self._dispatcher.has_session(key)
         }
         if idle:
             # Before the call: one that becomes busy during it is entered again.

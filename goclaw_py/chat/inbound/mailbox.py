@@ -346,7 +346,7 @@ class Mailboxes:
     # ------------------------------------------------------------------ ending
 
     def idle(self, *, ending: bool) -> set[SessionKey]:
-        """Return the used sessions without a message on its way to a turn.
+        """Return the used sessions without a message on its way to a turn, or to a stored stop.
 
         With ``ending``, waiting messages go to other nodes with their session.
         """
@@ -357,7 +357,9 @@ class Mailboxes:
             session
             for session, box in self._boxes.items()
             if box.owned
-            and not any(one.accepting or one.state in busy for one in box.entries.values())
+            and not any(
+                one.accepting or one.unstored or one.state in busy for one in box.entries.values()
+            )
         }
 
     def release_later(self, session: SessionKey) -> None:
@@ -370,10 +372,8 @@ class Mailboxes:
             box = self._boxes[session]
             box.owned = False
             for entry in list(box.entries.values()):
-                if entry.unstored is None:
-                    self.remove(entry)
-            if not box.entries:
-                self._boxes.pop(session, None)
+                self.remove(entry)
+            self._boxes.pop(session, None)
 
     def clear(self, node: NodeId) -> None:
         """Forget everything: this node has expired. The only reset of messages.

@@ -127,6 +127,22 @@ async def test_a_message_that_was_kept_for_too_long_fails_with_one_sentence() ->
         assert gateway.pending == []
 
 
+async def test_a_session_stays_here_until_the_end_of_a_held_message_is_stored() -> None:
+    """Otherwise its message, which fails, would be answered too."""
+    async with outage(Ways(outage_hold_s=10)) as (gateway, provider):
+        await gateway.ask("hello")
+        gateway.store.broken = {"settle"}
+        await asyncio.sleep(60)
+        (session,) = await gateway.store.sessions()
+        assert session.owner is not None
+        provider.down = None
+        gateway.store.broken = set()
+        await asyncio.sleep(60)
+        (session,) = await gateway.store.sessions()
+        assert session.owner is None
+        assert gateway.channel.texts() == [texts.KEPT, DOWN.friendly]
+
+
 @pytest.mark.parametrize(
     ("provider", "hold_s"),
     [(Provider(DOWN), 0), (Provider(WRONG), 1800), (Provider(DOWN, acts=True), 1800)],
