@@ -58,8 +58,6 @@ class Turn:
     policy: QueuePolicy = DEFAULT_POLICY
     late: bool = False
     """Its first message waited in the database before it was claimed."""
-    epoch: int = 0
-    """The epoch of this process when it was claimed, see ``chat.inbound.mailbox``."""
     state: TurnState = STORED
     """Changed by ``chat.inbound.turns`` only."""
     begun: tuple[NewRun, NodeId] | None = None

@@ -78,6 +78,14 @@ class Story:
         if turn.state is RUNNING:
             self.registry.shrink(turn, {turn.rows[0].id} if len(turn.rows) > 1 else set())
 
+    def expire_node(self, _: Turn) -> None:
+        """Nothing is left to the former node, and what still ends of it changes nothing."""
+        self.registry.release_all()
+        assert self.registry.rows() == set()
+        for turn in [turn for turn in self.registry.by_run.values() if turn.state is RELEASED]:
+            assert self.registry.end(turn.id).state is RELEASED
+            self.registry.leave(turn)
+
     def events(self) -> dict[str, Callable[[Turn], object]]:
         registry = self.registry
         return {
@@ -98,7 +106,7 @@ class Story:
             "shrink": self.shrink,
             "release": lambda turn: registry.release([turn]),
             "drain": lambda _: registry.release_held(),
-            "expired": lambda _: registry.release_all(),
+            "expired": self.expire_node,
         }
 
     def check(self) -> None:

@@ -21,10 +21,10 @@ state     meaning                                      in the database         e
 STORED    made of a committed row                      pending                 queue, hold, drop,
                                                                                merge
 QUEUED    the scheduler has it: it collects, waits     pending                 start, end, drop,
-          for its session, its agent or its lane                               merge
+          for its session, its agent or its lane                               merge, release
 HELD      its agent's provider is down                 pending                 queue, expire, stop,
                                                                                drop, release
-RUNNING   its task works; from ``Turn.begun`` on its   pending; run running    end
+RUNNING   its task works; from ``Turn.begun`` on its   pending; run running    end, release
           start may be stored                          from ``begun`` on
 ENDING    ended; that is being stored                  as before, or done      leave, undo, release
 UNDOING   as ENDING, but its provider is down: its     pending; run becomes    replace, stop,
@@ -34,8 +34,8 @@ STOPPED   stopped while HELD or UNDOING                pending until the stop  c
 DROPPED   never ran, no room was left; its sender is   pending until the       close, release
           not notified yet                             notice is stored
 MERGED    another turn has its messages                as that turn            none
-RELEASED  its messages wait in their mailbox again,    pending                 none
-          or belong to another process
+RELEASED  its messages wait in their mailbox again,    pending                 end, which
+          or belong to another process                                         changes nothing
 DONE      its end is stored                            done                    none
 ========  ===========================================  ======================  ===================
 
@@ -64,11 +64,16 @@ Who causes what:
 - *A fenced node* may not store an end, because another one owns the session. The turn and what
   waits behind it are released, and ``Mailboxes.release``, the only way back, lets their messages
   wait until a reload has read the order of the database. If the whole node has expired, everything
-  is released without a mailbox (``Turns.release_all``), and runs that still end change nothing.
+  is released without a mailbox (``Turns.release_all``), and a run that still ends changes nothing:
+  that its turn is RELEASED is also how it knows that this process is another node by now.
 - *A kill* leaves what the column says. Pending rows are claimed by the next process; a run that was
   running ends lost or continues from its steps (docs/adr/0029); a drop that later runs have passed
   is marked in its row, so that it is announced (``DropNotices.resume``) and not answered late.
 
-After DONE a mailbox's entry still names the row until the next reload, because a commit that was
-under way then may list it as older than its own; it has no turn any more.
+What is known of a message beside its turn belongs to its mailbox, because it outlives the turn:
+
+- The entry of a row stays until the next reload after its turn is DONE: a commit that was under way
+  may list the row as older than its own, and a channel may deliver the message again.
+- A stop that is not stored is a fact of the message. Its turn may end, be released or expire
+  before; no run may start with the message then, here or under the next id of this process.
 """

@@ -56,7 +56,7 @@ from goclaw_py.runs.run_persistence import store_run
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
 from goclaw_py.runs.subagents import ChildRuns, ParentRun
 from goclaw_py.runs.turn import Turn, maker_in
-from goclaw_py.runs.turn_state import UNDOING
+from goclaw_py.runs.turn_state import RELEASED, UNDOING
 from goclaw_py.scheduler.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)
@@ -302,7 +302,6 @@ class ChatRunExecutor:
         except Fenced:
             log.warning("session_taken_over", extra=facts)
             told = ended_elsewhere(turn.id)
-            self.turns.release([turn])
             self._outages.lost(turn)
             self._release(turn)
         else:
@@ -337,9 +336,12 @@ class ChatRunExecutor:
 
     def _release(self, fenced: Turn) -> None:
         """Return a turn to its mailbox, so that a reload reads its messages in order."""
-        if fenced.epoch != self.mailboxes.epoch or self._dispatcher.draining:
-            return  # it has nothing here any more, or stays as it is until the restart
-        self.mailboxes.release([fenced, *self._withdraw(fenced.session)])
+        if fenced.state is RELEASED:
+            return  # this node has expired, and has nothing of it any more
+        if self._dispatcher.draining:
+            self.turns.release([fenced])  # it stays as it is until the restart
+        else:
+            self.mailboxes.release([fenced, *self._withdraw(fenced.session)])
 
     def _withdraw(self, session: SessionKey) -> list[Turn]:
         """Return the turns of a session that waited for their runs, which are interrupted now."""
@@ -410,7 +412,7 @@ class ChatRunExecutor:
         rows, say, now = [row.id for row in turn.rows], end.say, self._clock.now()
 
         async def settle() -> None:
-            if turn.epoch != self.mailboxes.epoch:
+            if turn.state is RELEASED:
                 # Stored by the next node of this process, it would end a message that waits again.
                 raise Fenced(f"the node that claimed the messages of {turn.id} has expired")
             await self._store.settle(

@@ -400,8 +400,8 @@ class MessageIngestor:
         return True
 
     def _start_turn(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> RunId:
-        run_id, epoch = new_run_id(self._clock), self._mailboxes.epoch
-        turn = Turn(run_id, row.session, row.agent, [row], policy, late, epoch)
+        run_id = new_run_id(self._clock)
+        turn = Turn(run_id, row.session, row.agent, [row], policy, late)
         rules = self._policies.rules(row.message.target)
         if rules.access.mention and turn.peer is PeerKind.GROUP and not row.message.source:
             turn.context_messages = rules.context_messages

@@ -32,7 +32,7 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_run_id
 from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.turn import Turn, goes_on
-from goclaw_py.runs.turn_state import HELD, STOPPED, UNDOING
+from goclaw_py.runs.turn_state import HELD, RELEASED, STOPPED, UNDOING
 from goclaw_py.scheduler.loop_timer import LoopTimer
 from goclaw_py.scheduler.models import Drop
 
@@ -121,7 +121,8 @@ class ProviderOutageBuffer:
 
     def judge(self, turn: Turn, ended: Ending, error: BaseException | None) -> Ending:
         """Return the end of a run after a possible outage: interrupted if its messages are held."""
-        if ended.outcome is not Outcome.FAILED or ended.reason is not None:
+        is_over = ended.reason is not None or turn.state is RELEASED
+        if is_over or ended.outcome is not Outcome.FAILED:
             return ended
         if not isinstance(error, ProviderUnavailable) and not self._is_outage(turn, error):
             return ended
@@ -303,7 +304,6 @@ class ProviderOutageBuffer:
             turn.rows,
             turn.policy,
             late=True,
-            epoch=turn.epoch,
             kept_since=turn.kept_since,
             failed_at=turn.failed_at,
             former=turn.id,

@@ -71,11 +71,12 @@ class Turns:
         return turn
 
     def end(self, run_id: RunId) -> Turn:
-        """The scheduler has ended its request; that is to be stored."""
+        """The scheduler has ended its request; that is to be stored, unless it is released."""
         turn = self.by_run[run_id]
-        if ENDING not in turn.state.next:
-            raise illegal(turn, ENDING)
-        turn.state = ENDING
+        if turn.state is not RELEASED:
+            if ENDING not in turn.state.next:
+                raise illegal(turn, ENDING)
+            turn.state = ENDING
         return turn
 
     def leave(self, turn: Turn) -> None:
@@ -185,8 +186,8 @@ class Turns:
         """Release everything: this node has expired. Runs that end are refused by the store."""
         self.release_held()
         self.release_dropped()
-        self.release([turn for turn in self.by_run.values() if turn.state is STOPPED])
-        self._by_row.clear()
+        live = [turn for turn in self.by_run.values() if turn.state not in (MERGED, DONE)]
+        self.release([*live, *self.all()])
 
     # ------------------------------------------------------------------ questions
 
