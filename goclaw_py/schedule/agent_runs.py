@@ -68,7 +68,7 @@ class ScheduledRunServices:
 class ScheduledRun(Generic[ExecutionT]):
     """A run in progress."""
 
-    held: ExecutionT
+    execution: ExecutionT
     run: NewRun
     progress: RunRecorder = field(default_factory=RunRecorder)
     beginning: RunStart | None = None
@@ -98,26 +98,26 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
     # ------------------------------------------------------------------ what a feature supplies
 
     @abstractmethod
-    def prompt(self, held: ExecutionT) -> str:
+    def prompt(self, execution: ExecutionT) -> str:
         """Return the prompt of the agent."""
 
-    def source(self, held: ExecutionT) -> str:
+    def source(self, execution: ExecutionT) -> str:
         """Return what marks the prompt in the history of the session; "" for nothing."""
-        del held
+        del execution
         return ""
 
     @abstractmethod
-    def task(self, held: ExecutionT, run: NewRun) -> AgentTask:
+    def task(self, execution: ExecutionT, run: NewRun) -> AgentTask:
         """Return the task of a run."""
 
-    async def questions(self, held: ExecutionT, needed: ApprovalNeeded) -> Questions:
+    async def questions(self, execution: ExecutionT, needed: ApprovalNeeded) -> Questions:
         """Return the questions of a run to people; none if its feature does not ask."""
-        del held, needed
+        del execution, needed
         return Questions()
 
-    async def lost(self, held: ExecutionT) -> None:
+    async def lost(self, execution: ExecutionT) -> None:
         """Handle a run that could not start in its session, or whose claim another node has now."""
-        await self._engine.give_back(held)
+        await self._engine.give_back(execution)
 
     # ------------------------------------------------------------------ looking
 
@@ -133,11 +133,11 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
     # ------------------------------------------------------------------ running
 
     def submit(
-        self, held: ExecutionT, run: NewRun, policy: QueuePolicy, timeout_s: float | None
+        self, execution: ExecutionT, run: NewRun, policy: QueuePolicy, timeout_s: float | None
     ) -> None:
         """Submit a run of an execution to the scheduler."""
-        held.run, held.session = run.id, run.session
-        self._runs[run.id] = ScheduledRun(held, run)
+        execution.run, execution.session = run.id, run.session
+        self._runs[run.id] = ScheduledRun(execution, run)
         self._shared.feed.on_requested(run)
         self._dispatcher.submit(
             Request(
@@ -153,39 +153,42 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
     async def work(self, run_id: RunId) -> None:
         """Run the agent loop."""
         mine = self._runs[run_id]
-        held = mine.held
+        execution = mine.execution
         self._shared.feed.started(mine.run)
-        if not await self._engine.is_wanted(held):
-            raise Superseded(held.id)
+        if not await self._engine.is_wanted(execution):
+            raise Superseded(execution.id)
         # It may have waited for its session, its agent or its lane since it was asked for.
         began_at = max(self._clock.now(), mine.run.started_at)
         run = mine.run = replace(mine.run, started_at=began_at)
-        mine.beginning = RunStart(self._store, run, held.node)
+        mine.beginning = RunStart(self._store, run, execution.node)
         mine.progress.begun = await mine.beginning.begin()
         await self._agent_executor.work(
-            self.task(held, run), mine.progress, _ignore_event, partial(self._until_due, held)
+            self.task(execution, run),
+            mine.progress,
+            _ignore_event,
+            partial(self._until_due, execution),
         )
 
-    async def _until_due(self, held: ExecutionT) -> None:
-        await held.until_due(self._clock)
-        held.started_at = held.started_at or self._clock.now()
+    async def _until_due(self, execution: ExecutionT) -> None:
+        await execution.until_due(self._clock)
+        execution.started_at = execution.started_at or self._clock.now()
 
     async def record(self, ended: Ending, error: BaseException | None) -> None:
         """Store the end of a run, with its consequences."""
         mine = self._runs[ended.run_id]
-        held, progress = mine.held, mine.progress
+        execution, progress = mine.execution, mine.progress
         is_again = False
         if isinstance(error, Superseded):
             error, ended = None, Ending(ended.run_id, Outcome.CANCELLED, Reason.STOPPED)
-            is_again = self._engine.decide_again(held)
+            is_again = self._engine.decide_again(execution)
         try:
             if not is_again:
                 ended, error = await self._store_end(mine, ended, error)
         except Exception as bug:
             # A boundary: what met the bug may be what the agent gave back.
-            log.exception("run_end_not_stored", extra=held.facts)
+            log.exception("run_end_not_stored", extra=execution.facts)
             ended = without_success(ended)
-            await self._engine.crashed(held, bug, self._bare_end(mine, ended, bug))
+            await self._engine.crashed(execution, bug, self._bare_end(mine, ended, bug))
         finally:
             self._shared.feed.ended(mine.run, ended, progress)
             if not is_again:
@@ -199,20 +202,22 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         self, mine: ScheduledRun[ExecutionT], ended: Ending, error: BaseException | None
     ) -> tuple[Ending, BaseException | None]:
         """Store the end of a run; return its outcome and its error, as stored."""
-        held, progress = mine.held, mine.progress
+        execution, progress = mine.execution, mine.progress
         ended, error = progress.judge(ended, error)
         questions = Questions()
         if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
-            questions, error = await self.questions(held, error), None
+            questions, error = await self.questions(execution, error), None
         if error is not None:
-            log.warning("run_failed", extra={**held.facts, "error": progress.stored_text(error)})
+            log.warning(
+                "run_failed", extra={**execution.facts, "error": progress.stored_text(error)}
+            )
         if isinstance(error, Fenced):
-            await self.lost(held)
+            await self.lost(execution)
             return ended_elsewhere(ended.run_id), error
         attempt = attempt_of(ended, error, progress)
         end = await self._run_end(mine, ended, error, questions)
         bare = partial(self._bare_end, mine, without_success(ended))
-        await self._engine.ended(held, attempt, end, bare)
+        await self._engine.ended(execution, attempt, end, bare)
         return ended, error
 
     def _bare_end(
@@ -220,9 +225,9 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
     ) -> RunEnd | None:
         if mine.beginning is None:
             return None
-        prompt = self.prompt(mine.held)
+        prompt = self.prompt(mine.execution)
         end = mine.progress.bare_end(ended, bug, self._clock.now(), prompt=prompt)
-        return _marked(end, self.source(mine.held))
+        return _marked(end, self.source(mine.execution))
 
     async def _run_end(
         self,
@@ -234,9 +239,9 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         if mine.beginning is None:
             return None
         await mine.beginning.settle(ended.outcome)
-        prompt, now = self.prompt(mine.held), self._clock.now()
+        prompt, now = self.prompt(mine.execution), self._clock.now()
         end = mine.progress.run_end(ended, error, now, prompt=prompt, asks=asks)
-        return _marked(end, self.source(mine.held))
+        return _marked(end, self.source(mine.execution))
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         """Never called: these runs do not join others."""

@@ -80,7 +80,7 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
         self._run_ends = runs
         self._clock = clock
         self.node = runs.node
-        self._held: dict[str, ExecutionT] = {}
+        self._executions: dict[str, ExecutionT] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
         """Executions that are about to start an attempt."""
@@ -94,23 +94,23 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
         """Create the execution of a claim. Raises nothing."""
 
     @abstractmethod
-    async def perform(self, held: ExecutionT) -> None:
+    async def perform(self, execution: ExecutionT) -> None:
         """Start an attempt, wait, or end; the result of an attempt is passed to ``ended``.
 
         If cancelled, the attempt has not started. Raises ``Superseded``.
         """
 
     @abstractmethod
-    async def is_wanted(self, held: ExecutionT) -> bool:
+    async def is_wanted(self, execution: ExecutionT) -> bool:
         """Return whether its run is still to start; waits for the database."""
 
-    def decide_again(self, held: ExecutionT) -> bool:
+    def decide_again(self, execution: ExecutionT) -> bool:
         """Decide again whether to run an execution that is not wanted; False: it ends."""
-        del held
+        del execution
         return False
 
     @abstractmethod
-    async def after(self, held: ExecutionT, attempt: Attempt) -> Next | FinishT:
+    async def after(self, execution: ExecutionT, attempt: Attempt) -> Next | FinishT:
         """Decide what follows an attempt."""
 
     @abstractmethod
@@ -123,7 +123,7 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
 
     @abstractmethod
     async def written(
-        self, held: ExecutionT, finish: FinishT, attempt: Attempt
+        self, execution: ExecutionT, finish: FinishT, attempt: Attempt
     ) -> tuple[EndT, Messages]:
         """Return the stored form of an end, and its notifications."""
 
@@ -141,12 +141,17 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
 
     @abstractmethod
     def finished(
-        self, held: ExecutionT, finish: FinishT, end: EndT, say: Messages | None, attempt: Attempt
+        self,
+        execution: ExecutionT,
+        finish: FinishT,
+        end: EndT,
+        say: Messages | None,
+        attempt: Attempt,
     ) -> None:
         """Called when an end was stored with ``say``; None: without, or another node has it."""
 
     @abstractmethod
-    def count(self, held: ExecutionT, end: EndT) -> None:
+    def count(self, execution: ExecutionT, end: EndT) -> None:
         """Count a stored end, for metrics."""
 
     @abstractmethod
@@ -161,11 +166,11 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
 
     def all(self) -> Iterable[ExecutionT]:
         """Return the executions, the first claimed first."""
-        return tuple(self._held.values())
+        return tuple(self._executions.values())
 
-    def holds(self, held: ExecutionT) -> bool:
+    def holds(self, execution: ExecutionT) -> bool:
         """Return whether an execution is still in this process."""
-        return self._held.get(held.id) is held
+        return self._executions.get(execution.id) is execution
 
     def attended(self, runs: Collection[str]) -> set[str]:
         """Return the ids of the executions that wait for their turn or have a task.
@@ -173,16 +178,19 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
         ``runs`` are the unfinished runs of this process.
         """
         return {
-            held.id
-            for held in self._held.values()
-            if held.waits or held.is_over or held.id in self._starting or held.run in runs
+            execution.id
+            for execution in self._executions.values()
+            if execution.waits
+            or execution.is_over
+            or execution.id in self._starting
+            or execution.run in runs
         }
 
     def forget_some(self, ids: Collection[str]) -> None:
         """Forget executions that have no task any more: the store ends them."""
-        for held in self.all():
-            if held.id in ids:
-                self._drop(held)
+        for execution in self.all():
+            if execution.id in ids:
+                self._drop(execution)
 
     # ------------------------------------------------------------------ beginning
 
@@ -193,52 +201,54 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
 
     def add(self, claimed: ClaimT) -> ExecutionT:
         """Add a claim."""
-        held = self.execution_of(claimed)
-        self._held[held.id] = held
-        return held
+        execution = self.execution_of(claimed)
+        self._executions[execution.id] = execution
+        return execution
 
-    def begin(self, held: ExecutionT) -> None:
+    def begin(self, execution: ExecutionT) -> None:
         """Start an execution whose turn has come."""
-        self.start(held)
+        self.start(execution)
 
-    def start(self, held: ExecutionT) -> None:
+    def start(self, execution: ExecutionT) -> None:
         """Start its next attempt."""
-        held.waits = False
-        task = self._side.go(self._start(held))
-        self._starting[held.id] = task
-        task.add_done_callback(lambda _: self._starting.pop(held.id, None))
+        execution.waits = False
+        task = self._side.go(self._start(execution))
+        self._starting[execution.id] = task
+        task.add_done_callback(lambda _: self._starting.pop(execution.id, None))
 
-    async def _start(self, held: ExecutionT) -> None:
-        work_on(**held.context)
+    async def _start(self, execution: ExecutionT) -> None:
+        work_on(**execution.context)
         try:
-            if self.holds(held) and not held.is_over:
-                await self.perform(held)
+            if self.holds(execution) and not execution.is_over:
+                await self.perform(execution)
         except Superseded:
-            if self.holds(held) and not held.is_over:
-                await self.end(held, self.stopped())
+            if self.holds(execution) and not execution.is_over:
+                await self.end(execution, self.stopped())
         except Fenced as error:
-            log.debug("claim_lost", extra={**held.facts, "error": str(error)})
-            self._drop(held)
+            log.debug("claim_lost", extra={**execution.facts, "error": str(error)})
+            self._drop(execution)
         except Exception as bug:
             # A boundary: what one execution meets must not stop the others.
-            log.exception("execution_crashed", extra=held.facts)
-            await self.ended(held, failed_by(bug), None)
+            log.exception("execution_crashed", extra=execution.facts)
+            await self.ended(execution, failed_by(bug), None)
 
-    def wait_until(self, held: ExecutionT, at: float) -> None:
+    def wait_until(self, execution: ExecutionT, at: float) -> None:
         """Wait until a time of the loop's clock."""
-        held.waits = True
-        self._timers[held.id] = asyncio.get_running_loop().call_at(at, self._on_timer, held)
+        execution.waits = True
+        self._timers[execution.id] = asyncio.get_running_loop().call_at(
+            at, self._on_timer, execution
+        )
 
-    def _on_timer(self, held: ExecutionT) -> None:
-        self._timers.pop(held.id, None)
-        if self.holds(held):
-            self.begin(held)
+    def _on_timer(self, execution: ExecutionT) -> None:
+        self._timers.pop(execution.id, None)
+        if self.holds(execution):
+            self.begin(execution)
 
     # ------------------------------------------------------------------ ending
 
     async def ended(
         self,
-        held: ExecutionT,
+        execution: ExecutionT,
         attempt: Attempt,
         run: RunEnd | None,
         bare: Callable[[Exception], RunEnd | None] | None = None,
@@ -247,130 +257,134 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
 
         ``run`` is the end of its run, None without one; ``bare`` replaces it after a bug.
         """
-        verdict = await self.after(held, attempt)
+        verdict = await self.after(execution, attempt)
         if not isinstance(verdict, Next):
-            await self._finish(held, verdict, attempt, run, bare)
+            await self._finish(execution, verdict, attempt, run, bare)
             return
-        is_stored = await store_attempt(self._run_ends, run, held.node)
+        is_stored = await store_attempt(self._run_ends, run, execution.node)
         if verdict is Next.PARK and is_stored:
-            self._drop(held)
-            await self.parked(held)
+            self._drop(execution)
+            await self.parked(execution)
         elif verdict is not Next.RETRY or self._closing:
-            await self.give_back(held)
-        elif held.stopped:
-            await self.end(held, self.stopped())
-        elif self.holds(held):
-            delay_s = attempt_delay_s(held.attempt)
-            facts = {**held.facts, "retry_in_s": delay_s, "error": attempt.error}
+            await self.give_back(execution)
+        elif execution.stopped:
+            await self.end(execution, self.stopped())
+        elif self.holds(execution):
+            delay_s = attempt_delay_s(execution.attempt)
+            facts = {**execution.facts, "retry_in_s": delay_s, "error": attempt.error}
             log.info("attempt_retry", extra=facts)
-            self.wait_until(held, asyncio.get_running_loop().time() + delay_s)
-            self.freed(held)
+            self.wait_until(execution, asyncio.get_running_loop().time() + delay_s)
+            self.freed(execution)
 
-    async def end(self, held: ExecutionT, finish: FinishT, attempt: Attempt = NOTHING) -> None:
+    async def end(self, execution: ExecutionT, finish: FinishT, attempt: Attempt = NOTHING) -> None:
         """End an execution that has not started, or starts no more attempts."""
-        await self._finish(held, finish, attempt, None)
+        await self._finish(execution, finish, attempt, None)
 
-    async def crashed(self, held: ExecutionT, bug: Exception, run: RunEnd | None) -> None:
+    async def crashed(self, execution: ExecutionT, bug: Exception, run: RunEnd | None) -> None:
         """End an execution whose attempt has ended, and met a bug then."""
-        if self.holds(held):
+        if self.holds(execution):
             attempt = failed_by(bug)
-            await self._finish(held, self.failed(attempt), attempt, run)
+            await self._finish(execution, self.failed(attempt), attempt, run)
 
     async def _finish(
         self,
-        held: ExecutionT,
+        execution: ExecutionT,
         finish: FinishT,
         attempt: Attempt,
         run: RunEnd | None,
         bare: Callable[[Exception], RunEnd | None] | None = None,
     ) -> None:
-        held.is_over = True
+        execution.is_over = True
         try:
             try:
-                end, say = await self.written(held, finish, attempt)
-                whole = partial(self._store_end, held, end, say, run)
-                is_mine = await store_end(self._what, whole, held.facts)
+                end, say = await self.written(execution, finish, attempt)
+                whole = partial(self._store_end, execution, end, say, run)
+                is_mine = await store_end(self._what, whole, execution.facts)
             except Exception as bug:
                 # A boundary: what met the bug may be what was said.
-                log.exception("claim_end_not_stored", extra={**held.facts, "claim": self._what})
+                log.exception(
+                    "claim_end_not_stored", extra={**execution.facts, "claim": self._what}
+                )
                 if attempt.outcome in (Outcome.COMPLETED, Outcome.FAILED):
                     attempt = failed_by(bug)
                     finish = self.failed(attempt)
                 run = bare(bug) if run is not None and bare is not None else run
-                end, stored = await self._finish_bare(held, finish, attempt, run)
+                end, stored = await self._finish_bare(execution, finish, attempt, run)
             else:
                 stored = say if is_mine else None
         finally:
-            self._drop(held)
-        self.finished(held, finish, end, stored, attempt)
+            self._drop(execution)
+        self.finished(execution, finish, end, stored, attempt)
 
     async def _finish_bare(
-        self, held: ExecutionT, finish: FinishT, attempt: Attempt, run: RunEnd | None
+        self, execution: ExecutionT, finish: FinishT, attempt: Attempt, run: RunEnd | None
     ) -> tuple[EndT, Messages | None]:
         """Store an end without what the agent gave back, and if need be without any text.
 
         Returns the end with its notifications, None if they are not stored.
         """
-        end, say = await self.written(held, finish, attempt)
-        whole = partial(self._store_end, held, end, say, run)
+        end, say = await self.written(execution, finish, attempt)
+        whole = partial(self._store_end, execution, end, say, run)
         try:
-            is_mine = await store_end(self._what, whole, held.facts)
+            is_mine = await store_end(self._what, whole, execution.facts)
         except Exception:
-            log.exception("claim_end_not_stored", extra={**held.facts, "claim": self._what})
+            log.exception("claim_end_not_stored", extra={**execution.facts, "claim": self._what})
         else:
             return end, say if is_mine else None
         end, run = self.bare(end), None if run is None else replace(run, history=())
-        least = partial(until_stored, partial(self._store_end, held, end, (), run), held.facts)
-        await store_end(self._what, least, held.facts)
+        least = partial(
+            until_stored, partial(self._store_end, execution, end, (), run), execution.facts
+        )
+        await store_end(self._what, least, execution.facts)
         return end, None
 
     async def _store_end(
-        self, held: ExecutionT, end: EndT, say: Messages, run: RunEnd | None
+        self, execution: ExecutionT, end: EndT, say: Messages, run: RunEnd | None
     ) -> None:
         if run is not None:
             try:
                 # Nobody is asked any more.
                 ending = replace(self.run_end(run, end), say=say, approvals=())
-                await self._run_ends.finish_run(ending, node=held.node)
+                await self._run_ends.finish_run(ending, node=execution.node)
             except RunNotStarted:
                 run = None
         if run is None:
-            await self.store(end, say, held.node)
-        self.count(held, end)
+            await self.store(end, say, execution.node)
+        self.count(execution, end)
 
-    async def parked(self, held: ExecutionT) -> None:
+    async def parked(self, execution: ExecutionT) -> None:
         """Called when an execution waits for the answer of a person, and is not here any more."""
 
-    async def give_back(self, held: ExecutionT) -> None:
+    async def give_back(self, execution: ExecutionT) -> None:
         """Release an execution; waits for the database."""
-        held.is_over = True
+        execution.is_over = True
         try:
-            await retry_until_available(lambda: self.release([held.id], held.node))
+            await retry_until_available(lambda: self.release([execution.id], execution.node))
         except Fenced as error:
             log.debug("claim_lost", extra={"error": str(error)})
         finally:
-            self._drop(held)
+            self._drop(execution)
 
-    def stop(self, held: ExecutionT) -> None:
+    def stop(self, execution: ExecutionT) -> None:
         """Stop an execution on request: no more attempts; one that waits for a retry ends now."""
-        held.stopped = True
-        if held.waits:
-            held.waits = False
-            self.forget_turn(held)
-            self._side.go(self.end(held, self.stopped()))
+        execution.stopped = True
+        if execution.waits:
+            execution.waits = False
+            self.forget_turn(execution)
+            self._side.go(self.end(execution, self.stopped()))
 
-    def _drop(self, held: ExecutionT) -> None:
-        if self.holds(held):
-            del self._held[held.id]
-            self.forget_turn(held)
-            self.freed(held)
+    def _drop(self, execution: ExecutionT) -> None:
+        if self.holds(execution):
+            del self._executions[execution.id]
+            self.forget_turn(execution)
+            self.freed(execution)
 
-    def forget_turn(self, held: ExecutionT) -> None:
+    def forget_turn(self, execution: ExecutionT) -> None:
         """End its wait."""
-        if (timer := self._timers.pop(held.id, None)) is not None:
+        if (timer := self._timers.pop(execution.id, None)) is not None:
             timer.cancel()
 
-    def freed(self, held: ExecutionT) -> None:
+    def freed(self, execution: ExecutionT) -> None:
         """Called when it has ended or waits for a retry: there is room for another one."""
 
     # ------------------------------------------------------------------ the end of the process
@@ -378,20 +392,20 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
     async def close(self) -> None:
         """Release what waits, and start no more. The handler ends what is running."""
         self._closing = True
-        unbegun = [held for held in self.all() if held.waits]
-        for held in unbegun:
-            self.forget_turn(held)
+        unbegun = [execution for execution in self.all() if execution.waits]
+        for execution in unbegun:
+            self.forget_turn(execution)
         for id_, task in tuple(self._starting.items()):
-            starts = self._held.get(id_)
+            starts = self._executions.get(id_)
             if starts is not None and starts.run is None and not starts.is_over:
                 # A work source, say, that takes its time.
                 task.cancel()
                 unbegun.append(starts)
-        await asyncio.gather(*(self.give_back(held) for held in unbegun))
+        await asyncio.gather(*(self.give_back(execution) for execution in unbegun))
         await self._side.until_done()
 
     def forget(self) -> None:
         """Forget all claims: this node has expired, and its claims belong to others."""
-        for held in self.all():
-            self.forget_turn(held)
-        self._held.clear()
+        for execution in self.all():
+            self.forget_turn(execution)
+        self._executions.clear()

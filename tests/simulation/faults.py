@@ -145,8 +145,8 @@ FAULTS = {
         "refused",
         (
             (
-                "elif await self.wait_elsewhere(held):",
-                "elif await self.end(held, Finish(OccurrenceStatus.SKIPPED, Why.BUSY)):",
+                "elif await self.wait_elsewhere(execution):",
+                "elif await self.end(execution, Finish(OccurrenceStatus.SKIPPED, Why.BUSY)):",
             ),
         ),
         Rule.OCCURRENCE_SKIPPED,

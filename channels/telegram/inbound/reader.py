@@ -42,7 +42,7 @@ PRESS = "press:"
 """The prefix of the external id of a press, before the server's id."""
 
 _NO_TIME = datetime.fromtimestamp(0, UTC)
-"""Telegram does not tell when a button was pressed or an answer was stopped."""
+"""Telegram does not tell when a button was value or an answer was stopped."""
 
 _BLOCKED = "the bot was blocked"
 _REMOVED = "the bot was removed"
@@ -113,8 +113,8 @@ def _label(message: Fields, data: str) -> str:
     markup = object_or_empty(message.get("reply_markup"))
     for row in list_or_empty(markup.get("inline_keyboard")):
         for button in map(object_or_empty, list_or_empty(row)):
-            label, held = button.get("text"), button.get("callback_data")
-            if isinstance(label, str) and isinstance(held, str) and clean(held) == data:
+            label, value = button.get("text"), button.get("callback_data")
+            if isinstance(label, str) and isinstance(value, str) and clean(value) == data:
                 return clean(label)
     return ""
 

@@ -60,28 +60,28 @@ class Alerts:
         self._replies = replies
         self._incidents = incidents
 
-    async def of(self, held: HeartbeatExecution, said: Attempt) -> HeartbeatOutcome:
+    async def of(self, execution: HeartbeatExecution, said: Attempt) -> HeartbeatOutcome:
         """Return the outcome of a reply. Raises ``StoreUnavailable``.
 
         A reply with a file is an alert, whatever its text is.
         """
-        policy, agent = held.policy, held.claimed.agent
+        policy, agent = execution.policy, execution.claimed.agent
         chars, place = policy.ack_max_chars, policy.ack_position
         judge_reply = partial(judge, said.text, ack_max_chars=chars, position=place)
         judged = await in_thread_if_long(len(said.text), judge_reply)
         if said.is_cut:
             # What it did not say might have been the alert.
             judged = AckResult(is_ok=False, text=without_token(said.text))
-        if held.done is not None:
+        if execution.done is not None:
             # The agent has said so with its tool, which wins over the words (SPEC HB-6).
-            notify, words = held.done
+            notify, words = execution.done
             judged = AckResult(not notify, without_token(words or said.text) if notify else "")
         elif is_silent(said.text):
             # As in jobs: what models know as silence is no alert.
             judged = AckResult(is_ok=True, text="")
         if judged.is_ok and not said.files:
             return HeartbeatOutcome(HeartbeatRunStatus.OK, _left_out(said.text), said.text)
-        files, troubles = self._replies.sendable(said.files, agent, held.run)
+        files, troubles = self._replies.sendable(said.files, agent, execution.run)
         text = "\n\n".join(filter(None, [judged.text, *troubles]))
         found = await self._routes.find(agent, policy)
         target = found.route.target
@@ -97,9 +97,9 @@ class Alerts:
         if known is not None:
             detail = "it was told before" if known is OutboxState.SENT else SAME_WAITS
             return HeartbeatOutcome(HeartbeatRunStatus.DUPLICATE, detail, said.text, target)
-        say = await self._messages(held, target, self._whole(text, found), key)
-        attach = partial(OutboundMessage, target, "", run_id=held.run)
-        attached = [attach(file=file, heartbeat_run=held.id, alert=key) for file in files]
+        say = await self._messages(execution, target, self._whole(text, found), key)
+        attach = partial(OutboundMessage, target, "", run_id=execution.run)
+        attached = [attach(file=file, heartbeat_run=execution.id, alert=key) for file in files]
         say += in_albums(attached, self._channels.get((target.channel, target.account)))
         return HeartbeatOutcome(
             HeartbeatRunStatus.ALERTED,
@@ -118,11 +118,11 @@ class Alerts:
         return f"{text}\n\n{wording_heartbeat.fell_back(found.instead_of)}".strip()
 
     async def _messages(
-        self, held: HeartbeatExecution, target: Target, text: str, key: str
+        self, execution: HeartbeatExecution, target: Target, text: str, key: str
     ) -> list[OutboundMessage]:
         return [
             OutboundMessage(
-                target, part, run_id=held.run, rich=rich, heartbeat_run=held.id, alert=key
+                target, part, run_id=execution.run, rich=rich, heartbeat_run=execution.id, alert=key
             )
             for part, rich in await in_thread_if_long(len(text), partial(self._parts, target, text))
         ]
@@ -139,21 +139,21 @@ class Alerts:
     # ------------------------------------------------------------------ afterwards
 
     async def on_stored(
-        self, held: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
+        self, execution: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
     ) -> None:
         """Add a stored alert to the history of its chat, and notify owners of failures.
 
         If the database is unavailable, only the history is missing: the alert is in the outbox.
         """
-        agent = held.claimed.agent
+        agent = execution.claimed.agent
         if told.say and told.target is not None and told.text:
             await self._remember(agent, told.target, told.text)
         if told.gone is not None:
             await self._store.notify_topic_gone(told.gone, (), now=self._clock.now())
-        failures = held.claimed.heartbeat.failures
+        failures = execution.claimed.heartbeat.failures
         if end.failed and failures + 1 >= _THIRD:
             text = wording_heartbeat.failed_thrice(
-                agent, end.finished_at, without_token(end.detail), held.policy.zone
+                agent, end.finished_at, without_token(end.detail), execution.policy.zone
             )
             await retry_until_available(lambda: self._notify_failures(agent, text, failures + 1))
         elif end.failed is False and failures >= _THIRD:

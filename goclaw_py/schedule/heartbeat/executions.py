@@ -106,92 +106,101 @@ class HeartbeatExecutions(
         )
         if claimed is None:
             return None
-        held = self.add(claimed)
-        self.begin(held)
-        return held
+        execution = self.add(claimed)
+        self.begin(execution)
+        return execution
 
     def execution_of(self, claimed: HeartbeatClaim) -> HeartbeatExecution:
         return HeartbeatExecution(claimed, self._policies[claimed.agent], node=self.node())
 
-    async def perform(self, held: HeartbeatExecution) -> None:
+    async def perform(self, execution: HeartbeatExecution) -> None:
         """Decide whether its agent is asked."""
-        heartbeat = held.claimed.heartbeat
-        if held.looked_at is not None:
+        heartbeat = execution.claimed.heartbeat
+        if execution.looked_at is not None:
             # It may have been switched off, or muted, since.
             heartbeat = await self._as_it_stands(heartbeat)
-        verdict = await self._decide(held, heartbeat)
-        if not self.holds(held) or held.is_over:
+        verdict = await self._decide(execution, heartbeat)
+        if not self.holds(execution) or execution.is_over:
             return
         match verdict:
             case Skipped(skip, noted):
                 skipped = HeartbeatRunStatus.SKIPPED
-                await self.end(held, HeartbeatOutcome(skipped, held.detail, skip=skip, noted=noted))
+                await self.end(
+                    execution, HeartbeatOutcome(skipped, execution.detail, skip=skip, noted=noted)
+                )
             case AskAgent():
-                held.attempt += 1
-                self._ask(held)
+                execution.attempt += 1
+                self._ask(execution)
             case Deferred():
-                await self._defer(held)
+                await self._defer(execution)
 
-    async def _decide(self, held: HeartbeatExecution, heartbeat: Heartbeat) -> Verdict:
+    async def _decide(self, execution: HeartbeatExecution, heartbeat: Heartbeat) -> Verdict:
         """Decide, and remember what the agent would be asked."""
-        claimed = held.claimed
+        claimed = execution.claimed
         checked = await retry_until_available(
             partial(self._checks.check, claimed.kind, heartbeat, claimed.next_at)
         )
-        held.looked_at, held.detail = checked.at, checked.detail
+        execution.looked_at, execution.detail = checked.at, checked.detail
         if isinstance(checked.verdict, AskAgent):
-            held.go = checked.verdict
-            held.budget = for_one(held.policy, checked.looks.spent)
+            execution.go = checked.verdict
+            execution.budget = for_one(execution.policy, checked.looks.spent)
         return checked.verdict
 
     async def _as_it_stands(self, heartbeat: Heartbeat) -> Heartbeat:
         found = await self._store.retried.heartbeats([heartbeat.agent])
         return found[0] if found else heartbeat
 
-    async def _defer(self, held: HeartbeatExecution) -> None:
+    async def _defer(self, execution: HeartbeatExecution) -> None:
         """Defer it because its agent is busy, at the latest until the next one is due."""
-        if not held.deferred:
-            held.deferred = True
-            await self._store.retried.defer_heartbeat(held.id, node=held.node, detail=IS_BUSY)
-            log.info("heartbeat_deferred", extra=held.facts)
+        if not execution.deferred:
+            execution.deferred = True
+            await self._store.retried.defer_heartbeat(
+                execution.id, node=execution.node, detail=IS_BUSY
+            )
+            log.info("heartbeat_deferred", extra=execution.facts)
         wait_s = BUSY_RETRY.total_seconds()
-        if held.claimed.next_at is not None:
-            ahead = (held.claimed.next_at - self._clock.now()).total_seconds()
+        if execution.claimed.next_at is not None:
+            ahead = (execution.claimed.next_at - self._clock.now()).total_seconds()
             wait_s = min(wait_s, max(ahead, 0.0))
-        if self.holds(held):
-            self.wait_until(held, asyncio.get_running_loop().time() + wait_s)
+        if self.holds(execution):
+            self.wait_until(execution, asyncio.get_running_loop().time() + wait_s)
 
-    async def is_wanted(self, held: HeartbeatExecution) -> bool:
+    async def is_wanted(self, execution: HeartbeatExecution) -> bool:
         """Return whether its agent is still to be asked; waits for the database.
 
         A recent decision is not repeated.
         """
-        if held.looked_at is not None and abs(self._clock.now() - held.looked_at) <= FRESH:
+        if (
+            execution.looked_at is not None
+            and abs(self._clock.now() - execution.looked_at) <= FRESH
+        ):
             return True
-        heartbeat = await self._as_it_stands(held.claimed.heartbeat)
-        return isinstance(await self._decide(held, heartbeat), AskAgent)
+        heartbeat = await self._as_it_stands(execution.claimed.heartbeat)
+        return isinstance(await self._decide(execution, heartbeat), AskAgent)
 
-    def decide_again(self, held: HeartbeatExecution) -> bool:
+    def decide_again(self, execution: HeartbeatExecution) -> bool:
         """Decide again after an attempt that did not start because its decision was too old."""
-        held.attempt -= 1
-        held.run = held.session = None
-        self.start(held)
+        execution.attempt -= 1
+        execution.run = execution.session = None
+        self.start(execution)
         return True
 
     # ------------------------------------------------------------------ ending
 
-    async def after(self, held: HeartbeatExecution, attempt: Attempt) -> Next | HeartbeatOutcome:
+    async def after(
+        self, execution: HeartbeatExecution, attempt: Attempt
+    ) -> Next | HeartbeatOutcome:
         if attempt.usage is not None:
-            held.usage = (held.usage or NO_USAGE).plus(attempt.usage)
+            execution.usage = (execution.usage or NO_USAGE).plus(attempt.usage)
         if attempt.outcome is Outcome.INTERRUPTED:
             return Next.RELEASE
         if attempt.outcome is Outcome.COMPLETED:
-            return await retry_until_available(lambda: self._alerts.of(held, attempt))
-        if attempt.outcome is Outcome.CANCELLED or held.stopped:
+            return await retry_until_available(lambda: self._alerts.of(execution, attempt))
+        if attempt.outcome is Outcome.CANCELLED or execution.stopped:
             return self.stopped()
         spent = attempt.side_effects or attempt.reason is Reason.BUDGET
         failed = attempt.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
-        if failed and attempt.retryable and not spent and held.attempt <= RETRIES:
+        if failed and attempt.retryable and not spent and execution.attempt <= RETRIES:
             return Next.RETRY
         return self.failed(attempt)
 
@@ -202,27 +211,27 @@ class HeartbeatExecutions(
         return HeartbeatOutcome(HeartbeatRunStatus.FAILED, attempt.error or _WORDLESS)
 
     async def written(
-        self, held: HeartbeatExecution, finish: HeartbeatOutcome, attempt: Attempt
+        self, execution: HeartbeatExecution, finish: HeartbeatOutcome, attempt: Attempt
     ) -> tuple[HeartbeatRunEnd, Messages]:
         del attempt
         end = HeartbeatRunEnd(
-            id=held.id,
-            agent=held.claimed.agent,
+            id=execution.id,
+            agent=execution.claimed.agent,
             status=finish.status,
             finished_at=self._clock.now(),
             skip=finish.skip,
             detail=finish.detail,
             reply=truncate_bytes(finish.reply, REPLY_BYTES),
             target=finish.target,
-            started_at=held.started_at,
-            attempts=held.attempt,
+            started_at=execution.started_at,
+            attempts=execution.attempt,
             failed=_FAILED.get(finish.status),
             done=finish.noted,
-            noted_at=held.looked_at,
+            noted_at=execution.looked_at,
         )
-        if finish.skip is None and finish.status not in _UNHEARD and held.go is not None:
-            events = tuple(event.id for event in held.go.events)
-            end = replace(end, events=events, done=held.go.due.keys)
+        if finish.skip is None and finish.status not in _UNHEARD and execution.go is not None:
+            events = tuple(event.id for event in execution.go.events)
+            end = replace(end, events=events, done=execution.go.due.keys)
         return end, finish.say
 
     def bare(self, end: HeartbeatRunEnd) -> HeartbeatRunEnd:
@@ -235,13 +244,13 @@ class HeartbeatExecutions(
         assert node is not None, "a heartbeat run that no node has claimed ends nowhere"
         await self._store.end_heartbeat_run(end, say, node=node)
 
-    def count(self, held: HeartbeatExecution, end: HeartbeatRunEnd) -> None:
-        del held
+    def count(self, execution: HeartbeatExecution, end: HeartbeatRunEnd) -> None:
+        del execution
         self._meter.heartbeat_ended(end.agent, end.status)
 
     def finished(
         self,
-        held: HeartbeatExecution,
+        execution: HeartbeatExecution,
         finish: HeartbeatOutcome,
         end: HeartbeatRunEnd,
         say: Messages | None,
@@ -252,20 +261,20 @@ class HeartbeatExecutions(
             return
         self.on_end(end)
         how = {"status": end.status, "reason": end.skip, "detail": end.detail}
-        log.info("heartbeat_ended", extra={**held.facts, **how})
+        log.info("heartbeat_ended", extra={**execution.facts, **how})
         if say or end.failed is not None:
-            self._side.go(self._alerts.on_stored(held, end, finish))
+            self._side.go(self._alerts.on_stored(execution, end, finish))
 
     async def release(self, ids: Collection[str], node: NodeId) -> None:
         await self._store.release_heartbeats([HeartbeatRunId(one) for one in ids], node=node)
 
     async def release_unknown(self) -> None:
-        known = [held.id for held in self.all()]
+        known = [execution.id for execution in self.all()]
         await self._store.release_unclaimed_heartbeats(known, node=self.node())
 
-    def freed(self, held: HeartbeatExecution) -> None:
-        if not self.holds(held):
-            self._freed(held.claimed)
+    def freed(self, execution: HeartbeatExecution) -> None:
+        if not self.holds(execution):
+            self._freed(execution.claimed)
 
 
 _WORDLESS: Final = "its run failed without a word"

@@ -58,45 +58,47 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
         super().__init__(store, clock, shared, self.heartbeat_runs)
         self._run_timeout_s = run_timeout_s
 
-    def ask(self, held: HeartbeatExecution) -> None:
+    def ask(self, execution: HeartbeatExecution) -> None:
         """Start an attempt."""
-        agent, run_id, now = held.claimed.agent, new_run_id(self._clock), self._clock.now()
+        agent, run_id, now = execution.claimed.agent, new_run_id(self._clock), self._clock.now()
         run = NewRun(
             id=run_id,
             session=heartbeat_session(agent, run_id),
             agent=agent,
             trigger=Trigger.HEARTBEAT,
-            lane=held.policy.lane,
+            lane=execution.policy.lane,
             inbox=(),
             target=None,
             started_at=now,
             submitted_at=now,
-            heartbeat_run=held.id,
+            heartbeat_run=execution.id,
         )
-        held.done = None
-        self.submit(held, run, QueuePolicy(), self._run_timeout_s)
+        execution.done = None
+        self.submit(execution, run, QueuePolicy(), self._run_timeout_s)
 
-    def prompt(self, held: HeartbeatExecution) -> str:
-        assert held.go is not None, "it was decided that it comes to its agent"
-        return texts.heartbeat_prompt(held.go.due.text, held.go.events, held.policy.zone)
+    def prompt(self, execution: HeartbeatExecution) -> str:
+        assert execution.go is not None, "it was decided that it comes to its agent"
+        return texts.heartbeat_prompt(
+            execution.go.due.text, execution.go.events, execution.policy.zone
+        )
 
-    def task(self, held: HeartbeatExecution, run: NewRun) -> AgentTask:
-        budget = held.budget
-        if budget is not None and held.usage is not None:
+    def task(self, execution: HeartbeatExecution, run: NewRun) -> AgentTask:
+        budget = execution.budget
+        if budget is not None and execution.usage is not None:
             # What an attempt may use, after those before it.
-            budget = budget.less(held.usage)
+            budget = budget.less(execution.usage)
         return AgentTask(
             run=run,
-            parts=(TextPart(self.prompt(held)),),
+            parts=(TextPart(self.prompt(execution)),),
             # It could not be announced later: its session is not a chat.
             children=self._shared.children.of(ParentRun(run.id, run.agent, run.session, None)),
-            system=(texts.heartbeat_guide(self._clock.now(), held.policy.zone),),
+            system=(texts.heartbeat_guide(self._clock.now(), execution.policy.zone),),
             budget=budget,
-            model=held.policy.model,
-            heartbeat_run_done=partial(_note_done, held),
+            model=execution.policy.model,
+            heartbeat_run_done=partial(_note_done, execution),
         )
 
 
-def _note_done(held: HeartbeatExecution, notify: bool, text: str) -> None:  # noqa: FBT001 - as ``Here`` calls it
+def _note_done(execution: HeartbeatExecution, notify: bool, text: str) -> None:  # noqa: FBT001 - as ``Here`` calls it
     """Store what the agent reports about its heartbeat; the last report counts."""
-    held.done = notify, text
+    execution.done = notify, text

@@ -158,8 +158,8 @@ class HeartbeatModule:
         """Claim a heartbeat run and start it. Raises ``StoreUnavailable``."""
         if self._dispatcher.draining:
             return NoHeartbeat.OFF
-        held = await self.heartbeat_runs.claim_manual(agent)
-        return NoHeartbeat.ALREADY_RUNNING if held is None else HeartbeatStarted(held.id)
+        execution = await self.heartbeat_runs.claim_manual(agent)
+        return NoHeartbeat.ALREADY_RUNNING if execution is None else HeartbeatStarted(execution.id)
 
     # ------------------------------------------------------------------ looking
 

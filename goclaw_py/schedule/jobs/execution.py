@@ -81,7 +81,7 @@ class EndReport:
 class JobHandler(Protocol):
     """Executes jobs. Without channels nothing is ever busy, and no notifications are sent."""
 
-    async def perform(self, held: JobExecution) -> None:
+    async def perform(self, execution: JobExecution) -> None:
         """Start an attempt; its result is passed to ``JobExecutions.ended``.
 
         If cancelled, the attempt has not started.
@@ -98,17 +98,17 @@ class JobHandler(Protocol):
         return None
 
     async def notifications(
-        self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
+        self, execution: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
         """Return the notifications about an end. Raises ``StoreUnavailable``."""
-        del held, end, update, attempt
+        del execution, end, update, attempt
         return EndReport()
 
     async def on_notified(
-        self, held: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
+        self, execution: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
     ) -> None:
         """The end and its notifications were stored."""
-        del held, end, say, attempt
+        del execution, end, say, attempt
 
 
 class JobRunStore(JobStore, RunEndStore, Protocol):

@@ -87,13 +87,13 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
 
         Those that wait for a retry, or for their turn after they were missed, do not count.
         """
-        return sum(not held.waits for held in self._held.values())
+        return sum(not execution.waits for execution in self._executions.values())
 
     def of_agent(self, agent: str) -> int:
         """Return how many unfinished occurrences of an agent are claimed here."""
         return sum(
-            held.claimed.job.spec.agent == agent and not held.is_over
-            for held in self._held.values()
+            execution.claimed.job.spec.agent == agent and not execution.is_over
+            for execution in self._executions.values()
         )
 
     def replanned(self, job: Job, now: datetime) -> datetime | None:
@@ -105,19 +105,23 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             log.exception("job_unreadable", extra={"job": job.id})
             return None
 
-    async def is_wanted(self, held: JobExecution) -> bool:
+    async def is_wanted(self, execution: JobExecution) -> bool:
         """Return whether its job is still active and due at its time (SPEC CRON-11).
 
         Waits for the database, unless the job was checked a moment ago.
         """
         now = self._clock.now()
         # Before its time `withdraw` looks, at all of a crowd together.
-        if held.early or held.claimed.manual or abs(now - (held.looked_at or now)) < _SURE_FOR:
-            return not held.withdrawn
-        gone = await self._store.retried.withdrawn([held.id])
-        held.looked_at = now
-        held.withdrawn |= bool(gone)
-        return not held.withdrawn
+        if (
+            execution.early
+            or execution.claimed.manual
+            or abs(now - (execution.looked_at or now)) < _SURE_FOR
+        ):
+            return not execution.withdrawn
+        gone = await self._store.retried.withdrawn([execution.id])
+        execution.looked_at = now
+        execution.withdrawn |= bool(gone)
+        return not execution.withdrawn
 
     # ------------------------------------------------------------------ sessions of other nodes
 
@@ -148,40 +152,40 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             log.debug("job_session_unknown", extra={"error": repr(error)})
             return None
 
-    async def wait_elsewhere(self, held: JobExecution) -> bool:
+    async def wait_elsewhere(self, execution: JobExecution) -> bool:
         """Make an execution wait for its session; return False if no other node owns the session.
 
         Waits for the database.
         """
-        session = held.session or self._awaited(held.claimed)
+        session = execution.session or self._awaited(execution.claimed)
         if session is None:
             return False
-        asked = {held.id: session}
+        asked = {execution.id: session}
         gone = await retry_until_available(
-            lambda: self._store.wait_for_sessions(asked, node=held.node, now=self._clock.now())
+            lambda: self._store.wait_for_sessions(asked, node=execution.node, now=self._clock.now())
         )
         if gone:
-            log.info("job_waits_for_session", extra={**held.facts, "session": session})
-            self._drop(held)
+            log.info("job_waits_for_session", extra={**execution.facts, "session": session})
+            self._drop(execution)
         return bool(gone)
 
-    async def refused(self, held: JobExecution) -> bool:
+    async def refused(self, execution: JobExecution) -> bool:
         """Handle a run that could not start in its session: it waits for it, or retries soon.
 
         Returns whether it waits. Waits for the database.
         """
-        if not self.holds(held) or held.is_over:
+        if not self.holds(execution) or execution.is_over:
             return False
-        if held.stopped:
-            await self.end(held, self.stopped())
-        elif await self.wait_elsewhere(held):
+        if execution.stopped:
+            await self.end(execution, self.stopped())
+        elif await self.wait_elsewhere(execution):
             return True
         elif self._closing:
-            await self.give_back(held)
-        elif self.holds(held):
+            await self.give_back(execution)
+        elif self.holds(execution):
             # Its session was released in the meantime.
-            held.attempt -= 1
-            self.wait_until(held, asyncio.get_running_loop().time() + _MOMENT_S)
+            execution.attempt -= 1
+            self.wait_until(execution, asyncio.get_running_loop().time() + _MOMENT_S)
         return False
 
     async def end_waiting(self, claimed: OccurrenceClaim) -> bool:
@@ -189,8 +193,8 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
 
         Raises ``StoreUnavailable``.
         """
-        held = self.execution_of(claimed)
-        end, say = await self.written(held, self.stopped(), NOTHING)
+        execution = self.execution_of(claimed)
+        end, say = await self.written(execution, self.stopped(), NOTHING)
         try:
             await self.store(end, say, None)
         except Fenced:
@@ -203,29 +207,29 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     def start_claimed(self, claimed: Sequence[OccurrenceClaim]) -> None:
         """See ``ExecutionEngine``. Missed occurrences start one after the other."""
         for one in claimed:
-            held = self.add(one)
-            held.early = one.due_at > self._clock.now()
-            decided = self._decide(held)
+            execution = self.add(one)
+            execution.early = one.due_at > self._clock.now()
+            decided = self._decide(execution)
             if decided is not None:
-                held.is_over = True
-                self._side.go(self._end_unbegun(held, decided))
-            elif self._is_missed(held):
-                self.wait_until(held, self._turn_of_missed())
+                execution.is_over = True
+                self._side.go(self._end_unbegun(execution, decided))
+            elif self._is_missed(execution):
+                self.wait_until(execution, self._turn_of_missed())
             else:
-                self.begin(held)
+                self.begin(execution)
 
-    def _decide(self, held: JobExecution) -> Finish | None:
+    def _decide(self, execution: JobExecution) -> Finish | None:
         """Return the end of an occurrence that does not run, None if it runs."""
-        if held.fault:
+        if execution.fault:
             return Finish(OccurrenceStatus.FAILED)
-        claimed = held.claimed
+        claimed = execution.claimed
         try:
-            busy = self._handler.busy(claimed.job, held.policy)
+            busy = self._handler.busy(claimed.job, execution.policy)
             return begin(claimed, self._base, now=self._clock.now(), busy=busy)
         except Exception as error:
             # A boundary: a job that this release cannot make out must not stop the others.
-            log.exception("job_unreadable", extra=held.facts)
-            held.fault = f"{type(error).__name__}: {error}"
+            log.exception("job_unreadable", extra=execution.facts)
+            execution.fault = f"{type(error).__name__}: {error}"
             return Finish(OccurrenceStatus.FAILED)
 
     async def withdraw(self) -> None:
@@ -233,7 +237,9 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
 
         Raises ``StoreUnavailable``.
         """
-        early = {held.id: held for held in self._held.values() if held.early}
+        early = {
+            execution.id: execution for execution in self._executions.values() if execution.early
+        }
         if early:
             for gone in await self._store.withdrawn(early):
                 early[gone].withdrawn = True
@@ -267,41 +273,43 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             fault=fault,
         )
 
-    def begin(self, held: JobExecution) -> None:
+    def begin(self, execution: JobExecution) -> None:
         """Start an attempt once its agent is below its limit (SPEC CRON-10)."""
-        if self._has_room(held):
-            self.start(held)
+        if self._has_room(execution):
+            self.start(execution)
         else:
-            held.waits = True
-            self._line[held.id] = held
+            execution.waits = True
+            self._line[execution.id] = execution
 
-    def _has_room(self, held: JobExecution) -> bool:
+    def _has_room(self, execution: JobExecution) -> bool:
         """Return whether its agent is below its limit.
 
         An occurrence that waits for a retry keeps its place.
         """
-        agent, most = held.claimed.job.spec.agent, held.policy.max_per_agent
+        agent, most = execution.claimed.job.spec.agent, execution.policy.max_per_agent
         if most is None:
             return True
-        others = (other for other in self._held.values() if other is not held)
+        others = (other for other in self._executions.values() if other is not execution)
         return sum(o.has_begun for o in others if o.claimed.job.spec.agent == agent) < most
 
-    def start(self, held: JobExecution) -> None:
-        held.attempt += 1
-        super().start(held)
+    def start(self, execution: JobExecution) -> None:
+        execution.attempt += 1
+        super().start(execution)
 
-    async def perform(self, held: JobExecution) -> None:
-        if held.stopped or not await self.is_wanted(held) or held.stopped:
-            raise Superseded(held.id)
-        if self.holds(held):
-            await self._handler.perform(held)
+    async def perform(self, execution: JobExecution) -> None:
+        if execution.stopped or not await self.is_wanted(execution) or execution.stopped:
+            raise Superseded(execution.id)
+        if self.holds(execution):
+            await self._handler.perform(execution)
 
-    def _is_missed(self, held: JobExecution) -> bool:
-        claimed = held.claimed
-        grace = timedelta(seconds=held.policy.misfire_grace_s)
+    def _is_missed(self, execution: JobExecution) -> bool:
+        claimed = execution.claimed
+        grace = timedelta(seconds=execution.policy.misfire_grace_s)
         late = claimed.claimed_at - claimed.due_at > grace
         return (
-            late and not (claimed.manual or claimed.waited) and held.policy.misfire is Misfire.ONCE
+            late
+            and not (claimed.manual or claimed.waited)
+            and execution.policy.misfire is Misfire.ONCE
         )
 
     def _turn_of_missed(self) -> float:
@@ -312,9 +320,9 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
 
     # ------------------------------------------------------------------ ending
 
-    async def after(self, held: JobExecution, attempt: Attempt) -> Next | Finish:
-        verdict = after(held.claimed, self._base, attempt, held.attempt)
-        return self.stopped() if verdict is Next.PARK and held.stopped else verdict
+    async def after(self, execution: JobExecution, attempt: Attempt) -> Next | Finish:
+        verdict = after(execution.claimed, self._base, attempt, execution.attempt)
+        return self.stopped() if verdict is Next.PARK and execution.stopped else verdict
 
     def stopped(self) -> Finish:
         return Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)
@@ -323,27 +331,27 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         del attempt
         return Finish(OccurrenceStatus.FAILED)
 
-    async def _end_unbegun(self, held: JobExecution, end: Finish) -> None:
+    async def _end_unbegun(self, execution: JobExecution, end: Finish) -> None:
         if end.status is not OccurrenceStatus.LOST:
-            log.info("job_skipped", extra={**held.facts, "reason": end.why})
+            log.info("job_skipped", extra={**execution.facts, "reason": end.why})
         attempt = NOTHING
         if end.status is OccurrenceStatus.LOST:
-            attempt = replace(NOTHING, error=texts.crashed(max(1, held.claimed.claims - 1)))
+            attempt = replace(NOTHING, error=texts.crashed(max(1, execution.claimed.claims - 1)))
         if end.why is Why.EFFECTS:
-            said = texts.not_repeated(held.claimed.called)
+            said = texts.not_repeated(execution.claimed.called)
             attempt = replace(NOTHING, error=said, friendly=said)
         try:
-            await self.end(held, end, attempt)
+            await self.end(execution, end, attempt)
         except Exception:
-            log.exception("job_end_failed", extra=held.facts)
+            log.exception("job_end_failed", extra=execution.facts)
 
     async def written(
-        self, held: JobExecution, finish: Finish, attempt: Attempt
+        self, execution: JobExecution, finish: Finish, attempt: Attempt
     ) -> tuple[OccurrenceEnd, Messages]:
-        claimed, now = held.claimed, self._clock.now()
-        update = self._settled(held, finish)
-        error = attempt.error or held.fault
-        report = await self._notifications(held, finish, update, replace(attempt, error=error))
+        claimed, now = execution.claimed, self._clock.now()
+        update = self._settled(execution, finish)
+        error = attempt.error or execution.fault
+        report = await self._notifications(execution, finish, update, replace(attempt, error=error))
         say, status = report.say, finish.status
         if report.no_route:
             status, error = OccurrenceStatus.NO_ROUTE, report.no_route
@@ -361,38 +369,38 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             why=finish.why or report.silent,
             output=truncate_bytes(attempt.text, OUTPUT_BYTES),
             error=error,
-            attempts=held.attempt,
-            started_at=held.started_at,
+            attempts=execution.attempt,
+            started_at=execution.started_at,
             usage=attempt.usage,
-            keep=held.policy.history_keep,
+            keep=execution.policy.history_keep,
         )
         return done, say
 
-    def _settled(self, held: JobExecution, end: Finish) -> JobUpdate | None:
+    def _settled(self, execution: JobExecution, end: Finish) -> JobUpdate | None:
         """Return how the end changes the job; a job that cannot be read is disabled."""
-        claimed, now = held.claimed, self._clock.now()
+        claimed, now = execution.claimed, self._clock.now()
         try:
-            if not held.fault:
-                return settled(claimed, self._base, end, started_at=held.started_at, now=now)
+            if not execution.fault:
+                return settled(claimed, self._base, end, started_at=execution.started_at, now=now)
         except Exception as error:
             # A boundary: a zone, say, that this machine does not know any more.
-            log.exception("job_schedule_failed", extra=held.facts)
-            held.fault = f"{type(error).__name__}: {error}"
+            log.exception("job_schedule_failed", extra=execution.facts)
+            execution.fault = f"{type(error).__name__}: {error}"
         off = JobUpdate(next_run_at=None, state=JobState.DISABLED)
         return None if claimed.manual else off
 
     async def _notifications(
-        self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
+        self, execution: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
         try:
             return await retry_until_available(
-                lambda: self._handler.notifications(held, end, update, attempt)
+                lambda: self._handler.notifications(execution, end, update, attempt)
             )
         except Exception:
             if end.status is OccurrenceStatus.OK:
                 raise  # the result cannot be told, so the run has failed
             # A boundary: a text that cannot be written must not keep its job from going on.
-            log.exception("job_result_failed", extra=held.facts)
+            log.exception("job_result_failed", extra=execution.facts)
             return EndReport()
 
     def bare(self, end: OccurrenceEnd) -> OccurrenceEnd:
@@ -404,16 +412,16 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     async def store(self, end: OccurrenceEnd, say: Messages, node: NodeId | None) -> None:
         await self._store.end_occurrence(end, say, node=node)
 
-    def count(self, held: JobExecution, end: OccurrenceEnd) -> None:
+    def count(self, execution: JobExecution, end: OccurrenceEnd) -> None:
         """See ``ExecutionEngine``. A manual run has no delay to count."""
         lag_s = None
-        if held.started_at is not None and not held.claimed.manual:
-            lag_s = (held.started_at - held.claimed.due_at).total_seconds()
+        if execution.started_at is not None and not execution.claimed.manual:
+            lag_s = (execution.started_at - execution.claimed.due_at).total_seconds()
         self._meter.occurrence_ended(end.status, lag_s)
 
     def finished(
         self,
-        held: JobExecution,
+        execution: JobExecution,
         finish: Finish,
         end: OccurrenceEnd,
         say: Messages | None,
@@ -421,46 +429,48 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     ) -> None:
         update = end.update
         if update is not None and update.state is JobState.DISABLED and self._on_disabled:
-            self._side.go(self._on_disabled(held.claimed.job))
-        error = attempt.friendly or attempt.error or held.fault
+            self._side.go(self._on_disabled(execution.claimed.job))
+        error = attempt.friendly or attempt.error or execution.fault
         told = replace(attempt, friendly=error)
-        self._side.go(self._handler.on_notified(held, finish, say or (), told))
+        self._side.go(self._handler.on_notified(execution, finish, say or (), told))
 
-    async def parked(self, held: JobExecution) -> None:
+    async def parked(self, execution: JobExecution) -> None:
         """See ``ExecutionEngine``. One that was stopped while it asked ends."""
-        if held.stopped:
-            await retry_until_available(lambda: self.end_waiting(held.claimed))
+        if execution.stopped:
+            await retry_until_available(lambda: self.end_waiting(execution.claimed))
 
-    async def give_back(self, held: JobExecution) -> None:
+    async def give_back(self, execution: JobExecution) -> None:
         """See ``ExecutionEngine``. A manual run ends, because it would not be claimed again."""
-        if held.claimed.manual:
+        if execution.claimed.manual:
             cut = Attempt(Outcome.INTERRUPTED)
-            await self.end(held, Finish(OccurrenceStatus.INTERRUPTED), cut)
+            await self.end(execution, Finish(OccurrenceStatus.INTERRUPTED), cut)
         else:
-            await super().give_back(held)
+            await super().give_back(execution)
 
     async def release(self, ids: Collection[str], node: NodeId) -> None:
         claimed, status = [OccurrenceId(one) for one in ids], OccurrenceStatus.INTERRUPTED
         await self._store.give_back(claimed, node=node, status=status)
 
     async def release_unknown(self) -> None:
-        known = [held.id for held in self.all()]
+        known = [execution.id for execution in self.all()]
         await self._store.release_unclaimed(known, node=self.node())
 
-    def fail(self, held: JobExecution, error: BaseException) -> None:
+    def fail(self, execution: JobExecution, error: BaseException) -> None:
         """End an occurrence that could not start, also if the caller is cancelled."""
-        self._side.go(self.ended(held, failed_by(error), None))
+        self._side.go(self.ended(execution, failed_by(error), None))
 
-    def forget_turn(self, held: JobExecution) -> None:
-        super().forget_turn(held)
-        self._line.pop(held.id, None)
+    def forget_turn(self, execution: JobExecution) -> None:
+        super().forget_turn(execution)
+        self._line.pop(execution.id, None)
 
-    def freed(self, held: JobExecution) -> None:
+    def freed(self, execution: JobExecution) -> None:
         """Start occurrences for which there is room now, in order."""
-        del held
+        del execution
         if self._line:
             # Counted once: hundreds may wait, and looking at all for each takes the square of that.
-            begun = Counter(o.claimed.job.spec.agent for o in self._held.values() if o.has_begun)
+            begun = Counter(
+                o.claimed.job.spec.agent for o in self._executions.values() if o.has_begun
+            )
             for waiting in tuple(self._line.values()):
                 agent, most = waiting.claimed.job.spec.agent, waiting.policy.max_per_agent
                 if most is None or begun[agent] - waiting.has_begun < most:

@@ -108,23 +108,24 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         """Return the occurrences in progress with this chat as target, the first claimed first."""
         return [
             StoppableJob(
-                run := _stopped_by(held),
-                held.id,
-                held.claimed.job.creator,
-                was_stopped=held.stopped,
+                run := _stopped_by(execution),
+                execution.id,
+                execution.claimed.job.creator,
+                was_stopped=execution.stopped,
                 is_stopping=self._dispatcher.state(run) in (RunState.STOPPING, RunState.ABANDONED),
             )
-            for held in self.occurrences.all()
-            if not held.is_over and target == (held.target or held.claimed.job.spec.target)
+            for execution in self.occurrences.all()
+            if not execution.is_over
+            and target == (execution.target or execution.claimed.job.spec.target)
         ]
 
     def stop_run(self, run_id: RunId) -> StopResult:
         """Stop a run, and the retries after it; takes effect before this returns."""
         stopped = self._dispatcher.stop_one(run_id)
-        for held in self.occurrences.all():
-            if _stopped_by(held) == run_id and not (held.is_over or held.stopped):
+        for execution in self.occurrences.all():
+            if _stopped_by(execution) == run_id and not (execution.is_over or execution.stopped):
                 # Its run may have ended, and that be on its way into the database.
-                self.occurrences.stop(held)
+                self.occurrences.stop(execution)
                 return stopped if run_id in stopped.stopped else StopResult(stopped=[run_id])
         return stopped
 
@@ -189,44 +190,48 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         """Return whether a session has runs, except one that is just ending."""
         if not self._dispatcher.has_session(session):
             return False
-        own = {id_ for id_, mine in self._runs.items() if mine.held.claimed.job.id == job.id}
+        own = {id_ for id_, mine in self._runs.items() if mine.execution.claimed.job.id == job.id}
         return any(
             run.session == session and run.id not in own and run.state is not RunState.FINISHING
             for run in self._dispatcher.runs()
         )
 
-    async def perform(self, held: JobExecution) -> None:
+    async def perform(self, execution: JobExecution) -> None:
         """Start an attempt."""
         try:
-            await self._prepare(held)
+            await self._prepare(execution)
         except NoWork:
-            await self.occurrences.end(held, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
+            await self.occurrences.end(execution, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
         except WorkSourceError as error:
             attempt = Attempt(Outcome.FAILED, error=str(error), retryable=True)
-            await self.occurrences.ended(held, attempt, None)
+            await self.occurrences.ended(execution, attempt, None)
 
-    async def _prepare(self, held: JobExecution) -> None:
+    async def _prepare(self, execution: JobExecution) -> None:
         """Submit its run, or finish at once. Raises ``NoWork`` and ``WorkSourceError``."""
-        spec = held.claimed.job.spec
+        spec = execution.claimed.job.spec
         if isinstance(spec.payload, FixedMessage):
-            await held.until_due(self._clock)
-            held.started_at = held.started_at or self._clock.now()
+            await execution.until_due(self._clock)
+            execution.started_at = execution.started_at or self._clock.now()
             said = Attempt(Outcome.COMPLETED, text=spec.payload.text)
-            await self.occurrences.ended(held, said, None)
+            await self.occurrences.ended(execution, said, None)
             return
-        await self._work.claim(held)
-        job = held.claimed.job
-        held.target = await retry_until_available(lambda: self._places.target_of(job))
-        if self.occurrences.holds(held):
-            self._submit(held)
+        await self._work.claim(execution)
+        job = execution.claimed.job
+        execution.target = await retry_until_available(lambda: self._places.target_of(job))
+        if self.occurrences.holds(execution):
+            self._submit(execution)
 
-    def _submit(self, held: JobExecution) -> None:
-        job = held.claimed.job
-        first = held.claimed.manual and held.attempt == 1 and held.claimed.began_at is None
-        run_id = _manual_run(held) if first else new_run_id(self._clock)
-        session = session_for(job, held.policy, run_id)
+    def _submit(self, execution: JobExecution) -> None:
+        job = execution.claimed.job
+        first = (
+            execution.claimed.manual
+            and execution.attempt == 1
+            and execution.claimed.began_at is None
+        )
+        run_id = _manual_run(execution) if first else new_run_id(self._clock)
+        session = session_for(job, execution.policy, run_id)
         assert session is not None
-        now = max(self._clock.now(), held.claimed.due_at)
+        now = max(self._clock.now(), execution.claimed.due_at)
         run = NewRun(
             id=run_id,
             session=session,
@@ -234,29 +239,29 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             trigger=Trigger.CRON,
             lane=CRON_LANE,
             inbox=(),
-            target=held.target,
+            target=execution.target,
             started_at=now,
             submitted_at=now,
-            occurrence=held.id,
+            occurrence=execution.id,
         )
         policy = self._places.policy_of(job, session)
-        timeout_s = held.policy.run_timeout_s or None
+        timeout_s = execution.policy.run_timeout_s or None
         if timeout_s is not None:
             # The run may start now, and waits until it is due.
-            timeout_s += max((held.claimed.due_at - self._clock.now()).total_seconds(), 0)
-        self.submit(held, run, policy, timeout_s)
+            timeout_s += max((execution.claimed.due_at - self._clock.now()).total_seconds(), 0)
+        self.submit(execution, run, policy, timeout_s)
 
     async def notifications(
-        self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
+        self, execution: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
-        return await self._notifications.build(held, end, update, attempt)
+        return await self._notifications.build(execution, end, update, attempt)
 
     async def on_notified(
-        self, held: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
+        self, execution: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
     ) -> None:
-        job = held.claimed.job
-        await self._notifications.remember(job, say, besides=held.session)
-        await self._work.finish(held, end, attempt)
+        job = execution.claimed.job
+        await self._notifications.remember(job, say, besides=execution.session)
+        await self._work.finish(execution, end, attempt)
         if job.spec.wake_heartbeat and end.status in WAKING:
             agent, now = job.spec.agent, self._clock.now()
             await self._store.retried.wake_heartbeat(agent, HeartbeatRunKind.JOB, now=now)
@@ -270,42 +275,42 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         most = policy.max_per_agent
         if most and self.occurrences.of_agent(job.spec.agent) >= most:
             return RunNow.AT_CAPACITY
-        held = await self.occurrences.claim_manual(job.id)
-        if held is None:
+        execution = await self.occurrences.claim_manual(job.id)
+        if execution is None:
             return RunNow.ALREADY_RUNNING
-        held.attempt = 1
+        execution.attempt = 1
         try:
-            if await self.occurrences.wait_elsewhere(held):
+            if await self.occurrences.wait_elsewhere(execution):
                 session = self.session(job, policy) or ""
-                return StartedNow(held.id, _manual_run(held), session)
-            await self._prepare(held)
+                return StartedNow(execution.id, _manual_run(execution), session)
+            await self._prepare(execution)
         except NoWork:
-            await self.occurrences.end(held, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
+            await self.occurrences.end(execution, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
             return RunNow.NO_WORK
         except BaseException as error:
             # Also if the caller is cancelled: it is claimed, and no other code ends it.
-            self.occurrences.fail(held, error)
+            self.occurrences.fail(execution, error)
             raise
-        return StartedNow(held.id, held.run, held.session or "")
+        return StartedNow(execution.id, execution.run, execution.session or "")
 
     # ------------------------------------------------------------------ the dispatcher's host
 
-    def task(self, held: JobExecution, run: NewRun) -> AgentTask:
-        job, policy = held.claimed.job, held.policy
+    def task(self, execution: JobExecution, run: NewRun) -> AgentTask:
+        job, policy = execution.claimed.job, execution.policy
         payload = job.spec.payload
         loop = self._program(payload.argv) if isinstance(payload, Program) else None
         schedules = self._service.rules.enabled and may_schedule(
-            job, policy, item=held.item is not None
+            job, policy, item=execution.item is not None
         )
         return AgentTask(
             run=run,
-            parts=(TextPart(self.prompt(held)),),
+            parts=(TextPart(self.prompt(execution)),),
             # It could not be announced later: its session is not a chat.
             children=self._shared.children.of(
-                ParentRun(run.id, run.agent, run.session, None, asks=self._approval_chat(held))
+                ParentRun(run.id, run.agent, run.session, None, asks=self._approval_chat(execution))
             ),
-            target=held.target,
-            system=(self._notifications.system(held),),
+            target=execution.target,
+            system=(self._notifications.system(execution),),
             budget=policy.budget,
             model=payload.model if isinstance(payload, Prompt) else "",
             loop=loop,
@@ -314,33 +319,35 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
                 job.owner,
                 Maker.MODEL,
                 run.agent,
-                held.target,
+                execution.target,
                 job.spec.peer,
                 job.creator,
-                chained=0 if held.claimed.manual else job.chained + 1,
+                chained=0 if execution.claimed.manual else job.chained + 1,
             ),
             can_ask=True,
         )
 
-    def prompt(self, held: JobExecution) -> str:
-        payload = held.claimed.job.spec.payload
+    def prompt(self, execution: JobExecution) -> str:
+        payload = execution.claimed.job.spec.payload
         if not isinstance(payload, Prompt):
             return ""
-        if held.item is None:
+        if execution.item is None:
             return payload.text
-        item = held.item
+        item = execution.item
         return texts.work_prompt(payload.text, item.title, item.body, item.url)
 
-    def source(self, held: JobExecution) -> str:
+    def source(self, execution: JobExecution) -> str:
         """See ``ScheduledAgentRuns``. The session may be that of a chat, where people read it."""
-        return f"[scheduler:{held.claimed.job.spec.slug}]"
+        return f"[scheduler:{execution.claimed.job.spec.slug}]"
 
-    async def questions(self, held: JobExecution, needed: ApprovalNeeded) -> Questions:
-        return await self._ask(needed, held.claimed.job.spec.agent, self._approval_chat(held))
+    async def questions(self, execution: JobExecution, needed: ApprovalNeeded) -> Questions:
+        return await self._ask(
+            needed, execution.claimed.job.spec.agent, self._approval_chat(execution)
+        )
 
-    def _approval_chat(self, held: JobExecution) -> ApprovalChat:
+    def _approval_chat(self, execution: JobExecution) -> ApprovalChat:
         """Return where people are asked about the tool calls of a job."""
-        target, job, session = held.target, held.claimed.job, held.session
+        target, job, session = execution.target, execution.claimed.job, execution.session
         # Nobody has just written there. A direct chat has the id of its person.
         person = "" if target is None else target.chat
         return ApprovalChat(
@@ -349,23 +356,23 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             person,
             SessionKey("") if session is None else session,
             job.spec.title,
-            request=self.prompt(held),
+            request=self.prompt(execution),
             creator=job.creator,
         )
 
-    async def lost(self, held: JobExecution) -> None:
+    async def lost(self, execution: JobExecution) -> None:
         """Make an execution wait for its session, which another node owns or has just owned."""
-        if await self.occurrences.refused(held):
+        if await self.occurrences.refused(execution):
             # The node that starts it takes its own item.
             busy = Finish(OccurrenceStatus.SKIPPED, Why.BUSY)
-            await self._work.finish(held, busy, NOTHING)
+            await self._work.finish(execution, busy, NOTHING)
 
 
-def _manual_run(held: JobExecution) -> RunId:
+def _manual_run(execution: JobExecution) -> RunId:
     """Return the id of the first run of a manual run, which is reported before it starts."""
-    return RunId(held.id)
+    return RunId(execution.id)
 
 
-def _stopped_by(held: JobExecution) -> RunId:
+def _stopped_by(execution: JobExecution) -> RunId:
     """Return the id under which an occurrence can be stopped."""
-    return held.run or RunId(held.id)
+    return execution.run or RunId(execution.id)

@@ -137,7 +137,7 @@ class JobModule:
 
     def name_of(self, job: JobId) -> str | None:
         """Return the name of a job that is running here, or its short name."""
-        mine = (held.claimed.job for held in self.occurrences.all())
+        mine = (execution.claimed.job for execution in self.occurrences.all())
         return next((one.spec.title for one in mine if one.id == job), None)
 
     async def close(self) -> None:

@@ -90,28 +90,30 @@ class JobNotifications:
         self._channels = channels
         self._places = places
 
-    def system(self, held: JobExecution) -> str:
+    def system(self, execution: JobExecution) -> str:
         """Return the system text of a scheduled run, beside the prompt of its job."""
-        claimed = held.claimed
+        claimed = execution.claimed
         spec = claimed.job.spec
         # It is prepared before it is due.
         now = max(self._clock.now(), claimed.due_at)
         return texts.scheduled_run(spec.title, claimed.due_at, now, spec.zone, spec.notify)
 
     async def build(
-        self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
+        self, execution: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
         """Build the messages about the end of an occurrence. Raises ``StoreUnavailable``."""
-        job = held.claimed.job
+        job = execution.claimed.job
         if end.status is OccurrenceStatus.OK:
-            return await self._result(held, attempt)
+            return await self._result(execution, attempt)
         if end.status not in ENDED_BADLY:
             return EndReport()
         # A manual run is none of the failures in a row.
-        told = tells_failure(job, 0 if held.claimed.manual else failures_with(held.claimed))
+        told = tells_failure(
+            job, 0 if execution.claimed.manual else failures_with(execution.claimed)
+        )
         has_effects = end.why is Why.EFFECTS
         if end.status is OccurrenceStatus.LOST and not has_effects:
-            calls = await self._interrupted_calls(held)
+            calls = await self._interrupted_calls(execution)
             has_effects = bool(attempt.friendly) or any(call.side_effects for call in calls)
             said = filter(None, [sentence(attempt.error), done_before(calls)])
             attempt = replace(attempt, friendly=attempt.friendly or " ".join(said))
@@ -120,11 +122,11 @@ class JobNotifications:
         disabled = update is not None and update.state is JobState.DISABLED
         if told is None and not disabled:
             return EndReport()
-        return EndReport(await self._failure(held, end, update, attempt, told))
+        return EndReport(await self._failure(execution, end, update, attempt, told))
 
-    async def _interrupted_calls(self, held: JobExecution) -> list[ToolCall]:
+    async def _interrupted_calls(self, execution: JobExecution) -> list[ToolCall]:
         """Return the tool calls of its interrupted runs. Raises ``StoreUnavailable``."""
-        row = await self._store.logged(held.id)
+        row = await self._store.logged(execution.id)
         runs = [await self._store.find_run(run) for run in (() if row is None else row.runs)]
         return [
             call
@@ -134,44 +136,44 @@ class JobNotifications:
             for call in run.tools
         ]
 
-    async def _result(self, held: JobExecution, said: Attempt) -> EndReport:
-        job = held.claimed.job
+    async def _result(self, execution: JobExecution, said: Attempt) -> EndReport:
+        job = execution.claimed.job
         notify = partial(texts.notify_text, said.text, job.spec.notify)
         shown, silent = await in_thread_if_long(len(said.text), notify)
         route = await self._places.route_of(job) if shown else Route(None)
         target = route.target
         if route.problem:
-            facts = {**held.facts, "reason": route.problem}
+            facts = {**execution.facts, "reason": route.problem}
             log.warning("job_result_undeliverable", extra=facts)
             return EndReport(no_route=route.problem)
         if target is None:
             return EndReport(silent=silent)
-        files, troubles = self._replies.sendable(said.files, job.spec.agent, held.run)
+        files, troubles = self._replies.sendable(said.files, job.spec.agent, execution.run)
         # An error text contains a file name, which the agent has chosen.
         shown = "\n\n".join([shown, *troubles])
         shown = await in_thread_if_long(len(shown), partial(without_token, shown))
-        due = texts.DueTimeText(held.claimed.due_at, self._clock.now(), job.spec.zone)
+        due = texts.DueTimeText(execution.claimed.due_at, self._clock.now(), job.spec.zone)
         if due.is_late:
             due = await self._due(job, due.at, [target])
         whole = texts.delivery(job.spec, shown, due)
-        messages = await self._messages(target, whole, held.run)
+        messages = await self._messages(target, whole, execution.run)
         if messages and isinstance(job.spec.schedule, At):
-            buttons = job_buttons(held.id)
+            buttons = job_buttons(execution.id)
             messages[-1] = replace(messages[-1], buttons=buttons)
         channel = self._channels.get((target.channel, target.account))
-        attached = [OutboundMessage(target, "", run_id=held.run, file=file) for file in files]
+        attached = [OutboundMessage(target, "", run_id=execution.run, file=file) for file in files]
         messages += in_albums(attached, channel)
         return EndReport(tuple(messages))
 
     async def _failure(
         self,
-        held: JobExecution,
+        execution: JobExecution,
         end: Finish,
         update: JobUpdate | None,
         attempt: Attempt,
         told: Recipients | None,
     ) -> tuple[OutboundMessage, ...]:
-        job = held.claimed.job
+        job = execution.claimed.job
         chat = job.spec.target
         target = chat if isinstance(chat, Target) else await self._places.of_owner(job)
         if target is None:
@@ -180,14 +182,14 @@ class JobNotifications:
         title = job.spec.title
         why = without_token(attempt.friendly or attempt.error)
         if update is not None and update.state is JobState.DISABLED:
-            text = texts.job_disabled(title, failures_with(held.claimed), why)
+            text = texts.job_disabled(title, failures_with(execution.claimed), why)
         else:
             once = told is Recipients.TARGET or end.status is OccurrenceStatus.LOST
             write = texts.job_failed if once else texts.job_failed_thrice
-            state, again = await self._ahead(held.claimed, update)
-            due = await self._due(job, held.claimed.due_at, [target])
+            state, again = await self._ahead(execution.claimed, update)
+            due = await self._due(job, execution.claimed.due_at, [target])
             text = write(title, due, why, again, state)
-        return tuple(await self._messages(target, text, held.run))
+        return tuple(await self._messages(target, text, execution.run))
 
     async def _ahead(
         self, claimed: OccurrenceClaim, update: JobUpdate | None

@@ -46,27 +46,27 @@ class WorkItems:
     def __init__(self, sources: Mapping[str, WorkSource]) -> None:
         self._sources = sources
 
-    async def claim(self, held: JobExecution) -> None:
+    async def claim(self, execution: JobExecution) -> None:
         """Claim an item for a job with a work source; a retry keeps its item.
 
         Raises ``NoWork`` and ``WorkSourceError``.
         """
-        name = held.claimed.job.spec.source
-        if not name or held.item is not None:
+        name = execution.claimed.job.spec.source
+        if not name or execution.item is not None:
             return
         source = self._sources.get(name)
         if source is None:
             raise WorkSourceError(f"there is no work source {name!r} any more")
-        held.item = await source.claim(held.claimed.job.id)
-        if held.item is None:
+        execution.item = await source.claim(execution.claimed.job.id)
+        if execution.item is None:
             raise NoWork
 
-    async def finish(self, held: JobExecution, end: Finish, attempt: Attempt) -> None:
+    async def finish(self, execution: JobExecution, end: Finish, attempt: Attempt) -> None:
         """Report the result of an item, or release it, within a time limit. Raises nothing."""
-        item = held.item
+        item = execution.item
         if item is None:
             return
-        source = self._sources[held.claimed.job.spec.source]
+        source = self._sources[execution.claimed.job.spec.source]
         try:
             async with asyncio.timeout(_TELL_S):
                 if end.status in (OccurrenceStatus.OK, OccurrenceStatus.FAILED):

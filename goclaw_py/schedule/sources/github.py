@@ -124,9 +124,9 @@ class GitHubSource:
         async with opened(self._place, self._clock) as repository:
             issues = await self._offered(repository)
             claim_label = self._rules.claim_label.casefold()
-            held = [issue for issue in issues if claim_label in issue.labels]
+            labelled = [issue for issue in issues if claim_label in issue.labels]
             free = [issue for issue in issues if claim_label not in issue.labels]
-            for issue in [*await self._left_over(repository, held, job), *free]:
+            for issue in [*await self._left_over(repository, labelled, job), *free]:
                 item = await self._attempt(repository, issue, job)
                 if item is not None:
                     return item
@@ -231,11 +231,11 @@ class GitHubSource:
         return [claim.comment for claim in mine if claim.job == ours[0].job or self._is_old(claim)]
 
     async def _left_over(
-        self, repository: Repository, held: Sequence[_Issue], job: JobId
+        self, repository: Repository, labelled: Sequence[_Issue], job: JobId
     ) -> list[_Issue]:
         """Return the issues whose claims belong to this job or are too old."""
         found = []
-        for issue in held[:_MOST_LOOKED_AT]:
+        for issue in labelled[:_MOST_LOOKED_AT]:
             claims = await _claims(repository, issue.number)
             own = any(claim.job == quote(job, safe="") for claim in claims)
             # Without any claim it was a person who put the label on.

@@ -98,21 +98,21 @@ class _LimitedStream(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = cost = 0
-        held = _PartialEvent()
+        partial = _PartialEvent()
         async for piece in self._pieces:
             total += len(piece)
             cost += len(piece) + _PIECE_BYTES
             if total > self._most:
                 raise ResponseTooLong(f"more than {self._most:,} bytes")
-            for batch in held.add(piece):
+            for batch in partial.add(piece):
                 yield batch
                 if len(piece) > BATCH_BYTES:
                     await asyncio.sleep(0)
             if cost > BATCH_BYTES:
                 cost = 0
                 await asyncio.sleep(0)
-        if held.rest:
-            yield bytes(held.rest)
+        if partial.rest:
+            yield bytes(partial.rest)
 
     async def aclose(self) -> None:
         await self._stream.aclose()

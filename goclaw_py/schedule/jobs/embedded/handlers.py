@@ -97,46 +97,48 @@ class Handlers(JobHandler):
 
     # ------------------------------------------------------------------ performing
 
-    async def perform(self, held: JobExecution) -> None:
+    async def perform(self, execution: JobExecution) -> None:
         """Call the handler in a task."""
         if not self.open:
-            await self.occurrences.ended(held, _CUT, None)
+            await self.occurrences.ended(execution, _CUT, None)
             return
         work = _Work()
-        task = asyncio.create_task(self._work(held, work), name=f"job {held.claimed.job.spec.slug}")
+        task = asyncio.create_task(
+            self._work(execution, work), name=f"job {execution.claimed.job.spec.slug}"
+        )
         self._works[task] = work
         task.add_done_callback(lambda done: self._works.pop(done, None))
 
-    async def _work(self, held: JobExecution, work: _Work) -> None:
+    async def _work(self, execution: JobExecution, work: _Work) -> None:
         attempt = _CUT
         try:
-            await held.until_due(self._clock)
+            await execution.until_due(self._clock)
             async with self._slots:
                 work.phase = _Phase.WORKS
-                attempt = await self._attempt(held)
+                attempt = await self._attempt(execution)
         except Superseded:
             attempt = Attempt(Outcome.CANCELLED, Reason.STOPPED)
         except asyncio.CancelledError:
             # Recognised by its class: the occurrence is released, and runs again.
-            log.info("job_interrupted", extra=held.facts)
+            log.info("job_interrupted", extra=execution.facts)
         work.phase = _Phase.STORES
         if work.forsaken:
             return
         try:
-            await self.occurrences.ended(held, attempt, None)
+            await self.occurrences.ended(execution, attempt, None)
         except Exception:
             # A boundary: this task is not awaited, and other jobs continue.
-            log.exception("job_end_failed", extra=held.facts)
+            log.exception("job_end_failed", extra=execution.facts)
 
-    async def _attempt(self, held: JobExecution) -> Attempt:
+    async def _attempt(self, execution: JobExecution) -> Attempt:
         assert self.handler is not None
-        if held.started_at is None:
-            held.started_at = self._clock.now()
-        claimed = held.claimed
+        if execution.started_at is None:
+            execution.started_at = self._clock.now()
+        claimed = execution.claimed
         # Each claim but the first follows a crash, which may have interrupted the handler.
-        number = held.attempt + claimed.claims - 1
+        number = execution.attempt + claimed.claims - 1
         due = Due(claimed.job, claimed.id, claimed.due_at, number, claimed.manual)
-        limit = asyncio.timeout(held.policy.run_timeout_s or None)
+        limit = asyncio.timeout(execution.policy.run_timeout_s or None)
         try:
             async with limit:
                 return Attempt(Outcome.COMPLETED, text=_text(await self.handler(due)))
@@ -145,20 +147,20 @@ class Handlers(JobHandler):
                 raise
             # The handler has cancelled itself, or something that it awaits was cancelled. If it
             # were released, it would be due again immediately, in a loop.
-            return self._failed(held, error, Outcome.CANCELLED)
+            return self._failed(execution, error, Outcome.CANCELLED)
         except Exception as error:
             # A boundary: what a handler raises is how its job ended.
             over = limit.expired()
-            return self._failed(held, error, Outcome.TIMED_OUT if over else Outcome.FAILED)
+            return self._failed(execution, error, Outcome.TIMED_OUT if over else Outcome.FAILED)
 
-    def _failed(self, held: JobExecution, error: BaseException, outcome: Outcome) -> Attempt:
+    def _failed(self, execution: JobExecution, error: BaseException, outcome: Outcome) -> Attempt:
         retryable = is_transient(error)
         words = error_text(error)
         if outcome is Outcome.TIMED_OUT:
             # It would take as long again.
             retryable = False
-            words = f"it took longer than {held.policy.run_timeout_s:g} s"
-        log.warning("job_failed", extra={**held.facts, "error": truncate(words, 500)})
+            words = f"it took longer than {execution.policy.run_timeout_s:g} s"
+        log.warning("job_failed", extra={**execution.facts, "error": truncate(words, 500)})
         return Attempt(outcome, error=truncate_bytes(words, OUTPUT_BYTES), retryable=retryable)
 
     # ------------------------------------------------------------------ by hand
@@ -166,11 +168,11 @@ class Handlers(JobHandler):
     async def run_now(self, job: Job) -> StartedNow | RunNow:
         if not self.open:
             return RunNow.OFF
-        held = await self.occurrences.claim_manual(job.id)
-        if held is None:
+        execution = await self.occurrences.claim_manual(job.id)
+        if execution is None:
             return RunNow.ALREADY_RUNNING
-        self.occurrences.start(held)
-        return StartedNow(held.id, None)
+        self.occurrences.start(execution)
+        return StartedNow(execution.id, None)
 
     # ------------------------------------------------------------------ the end
 

@@ -79,11 +79,11 @@ class PostgresNodes(PostgresPart):
 
     async def claim_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
         async with self._pool.transaction() as connection:
-            held = await connection.row(_SQL["lock_lease"], name)
-            if held is None:
+            lease = await connection.row(_SQL["lock_lease"], name)
+            if lease is None:
                 await connection.fetch(_SQL["enter_lease"], name)
-                held = await connection.row(_SQL["lock_lease"], name)
-            if held is not None and held["owner"] == node:
+                lease = await connection.row(_SQL["lock_lease"], name)
+            if lease is not None and lease["owner"] == node:
                 return True
             return await connection.row(_SQL["take_lease"], name, node, now) is not None
 

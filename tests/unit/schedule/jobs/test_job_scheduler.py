@@ -490,11 +490,11 @@ async def test_a_work_item_is_reported_with_the_cause(attempt: Attempt, text: st
     source = TableSource(store, LoopClock(), "q", forgotten_after=timedelta(days=1))
     await store.add_work(NewWork("q", "title"), now=START)
     job = a_job(source="q")
-    held = JobExecution(claimed(job), PLAIN, node=NodeId("n"))
+    execution = JobExecution(claimed(job), PLAIN, node=NodeId("n"))
     items = WorkItems({"q": source})
-    await items.claim(held)
+    await items.claim(execution)
     ok = attempt.outcome is Outcome.COMPLETED
     end = Finish(OccurrenceStatus.OK if ok else OccurrenceStatus.FAILED)
-    await items.finish(held, end, attempt)
+    await items.finish(execution, end, attempt)
     (item,) = await store.work()
     assert item.outcome == text
