@@ -42,7 +42,7 @@ PRESS = "press:"
 """The prefix of the external id of a press, before the server's id."""
 
 _NO_TIME = datetime.fromtimestamp(0, UTC)
-"""Telegram does not tell when a button was value or an answer was stopped."""
+"""Telegram does not tell when a button was pressed or an answer was stopped."""
 
 _BLOCKED = "the bot was blocked"
 _REMOVED = "the bot was removed"
