@@ -82,7 +82,7 @@ async def _hears(address: Address) -> bool:
         raise
     try:
         await ear.listen(channel, heard.set)
-        await mouth.fetch(_SQL["tell"], channel)
+        await mouth.fetch(_SQL["notify"], channel)
         async with asyncio.timeout(_NOTICE_S):
             await heard.wait()
     except TimeoutError:

@@ -164,7 +164,7 @@ async def let_go(
     locked = await _lock(connection, {(row["id"], row["job"]) for row in pairs})
     mine = [row["id"] for row in locked.values() if row["node"] in nodes]
     if mine:
-        await connection.fetch(_JOBS["let_go"], mine, status, now)
+        await connection.fetch(_JOBS["release"], mine, status, now)
         await notify(connection, [Notice.CRON])
 
 
@@ -176,7 +176,7 @@ async def end_left(connection: Connection, job: JobId) -> None:
     left = await connection.fetch(_JOBS["left_of"], job)
     if left:
         ids = [row["id"] for row in left]
-        await connection.fetch(_JOBS["let_go"], ids, None, None)
+        await connection.fetch(_JOBS["release"], ids, None, None)
         await stop_questions(connection, ids, None)
 
 
@@ -247,7 +247,7 @@ async def give_back(connection: Connection, held: Sequence[Row]) -> None:
     """Release the runs of locked heartbeats, and send a notice."""
     if held:
         await connection.fetch(
-            _HEARTBEAT_RUNS["give_back"],
+            _HEARTBEAT_RUNS["release"],
             [row["heartbeat_run"] for row in held],
             [row["agent"] for row in held],
         )
@@ -272,7 +272,7 @@ async def release_claims(
     pairs = await connection.fetch(_JOBS["claimed_by"], nodes, only)
     status = OccurrenceStatus.LOST if died else OccurrenceStatus.INTERRUPTED
     await let_go(connection, pairs, nodes, status, now)
-    held = await connection.fetch(_HEARTBEAT_RUNS["lock_held"], list(nodes), only)
+    held = await connection.fetch(_HEARTBEAT_RUNS["lock_claimed"], list(nodes), only)
     if not held:
         return
     attempts: dict[str, int] = {}

@@ -1,6 +1,6 @@
 -- Questions of runs to people about their tool calls.
 
--- name: ask
+-- name: request
 -- Store questions of runs that end, with the run above each that answers messages, works for a job
 -- or is a background subagent, and the session that pays for that.
 with recursive above as (

@@ -45,7 +45,7 @@ update unmentioned
 set message = message || $4::jsonb
 where channel = $1 and account = $2 and external_id = $3;
 
--- name: take
+-- name: claim
 -- Give a run $2 the messages of a session that were sent until $3 and not before $4, unless another
 -- run has them that is running, or that ended in any way but a crash or a shutdown.
 with free as (

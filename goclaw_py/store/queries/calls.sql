@@ -5,7 +5,7 @@
 delete from node_calls
 where asked_at < $1;
 
--- name: ask
+-- name: add
 -- Store a request to a live node, and notify all listeners.
 with entered as (
     insert into node_calls (node, question, asked_at)
@@ -18,7 +18,7 @@ with entered as (
 select id, pg_notify($4, '')
 from entered;
 
--- name: asked
+-- name: unanswered
 -- Return the requests that a node has not answered.
 select id, question, asked_at
 from node_calls

@@ -1,6 +1,6 @@
 -- Queries of ``goclaw doctor``, in addition to those of ``fitness``.
 
--- name: tell
+-- name: notify
 -- Send a notification on a channel of our own.
 select pg_notify($1, '');
 

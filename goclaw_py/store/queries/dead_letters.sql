@@ -16,7 +16,7 @@ update inbox
 set message = message || $2::jsonb
 where id = $1;
 
--- name: is_known
+-- name: exists
 -- Return a row if a message was stored and is not deleted yet.
 select id
 from inbox

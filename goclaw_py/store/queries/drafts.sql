@@ -58,7 +58,7 @@ set external_id = $2
 where run_id = $1
 returning run_id;
 
--- name: is_known
+-- name: exists
 -- Whether a draft of this run or of a later one has this id, or an outgoing message finishes it.
 with later as (
     select l.id
@@ -136,7 +136,7 @@ select run_id, channel, account, chat, thread, external_id
 from drafts
 order by opened_at, run_id;
 
--- name: forsaken
+-- name: abandoned
 -- Delete the drafts of ended runs of which no message waits for another run; returns the result of
 -- the messages, or of the run if it had none. Skips drafts that another caller is deleting.
 with left_over as (

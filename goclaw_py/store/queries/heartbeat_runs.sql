@@ -18,8 +18,8 @@ where agent = any ($1::text[])
 order by agent
 for update;
 
--- name: put
--- Writes what people and settings say of locked heartbeats.
+-- name: update
+-- Store the schedule and the switches of locked heartbeats.
 update heartbeats as h
 set interval_us = n.interval_us, anchor = n.anchor, next_at = n.next_at, wake_at = n.wake_at,
     wake_kind = n.wake_kind, switched = n.switched, muted_until = n.muted_until,
@@ -176,8 +176,8 @@ update heartbeats
 set heartbeat_run = $2, node = $4, began_at = $3, wake_at = null, wake_kind = null
 where agent = $1;
 
--- name: in_hand
--- A heartbeat with the heartbeat run that is claimed.
+-- name: claimed
+-- Return a heartbeat with its claimed heartbeat run.
 select h.*, l.kind, l.due_at, l.claimed_at
 from heartbeats as h
 cross join lateral (
@@ -343,8 +343,8 @@ select
     coalesce((select bool_or(due) from freed), false) as due,
     array(select id from refused) as refused;
 
--- name: lock_held
--- Locks the heartbeats of which some nodes have a heartbeat run in hand, and tells the heartbeat runs.
+-- name: lock_claimed
+-- Lock the heartbeats with a run that some nodes have claimed, and return these runs.
 select agent, heartbeat_run
 from heartbeats
 where node = any ($1::text[]) and ($2::text[] is null or heartbeat_run = any ($2::text[]))
@@ -371,8 +371,8 @@ from runs
 where heartbeat_run = any ($1::text[]) and outcome is distinct from 'interrupted'
 group by heartbeat_run;
 
--- name: give_back
--- Lets the heartbeat runs $1 of the locked heartbeats of the agents $2 be claimed again.
+-- name: release
+-- Release the heartbeat runs $1 of the locked heartbeats of the agents $2.
 with ran as (
     select
         b.id, sum(r.requests)::bigint as requests, sum(r.input_tokens)::bigint as input_tokens,
@@ -402,9 +402,10 @@ select
 from heartbeat_runs
 where agent = $1 and (agent, claimed_at) >= ($1, $2);
 
--- name: look
--- What the checks of a heartbeat run want to know: events, items, whether people talk to the agent, and what
--- its heartbeat runs that were claimed since $2 have used. One statement, for every heartbeat run asks it.
+-- name: run_facts
+-- Return the facts for the checks of a heartbeat run: events, items, whether people talk to the
+-- agent, and what its heartbeat runs that were claimed since $2 have used. One statement, because
+-- every heartbeat run needs it.
 select
     array(select id from heartbeat_events where agent = $1 order by id) as event_ids,
     array(select text from heartbeat_events where agent = $1 order by id) as event_texts,
@@ -424,9 +425,9 @@ from (
 -- What the heartbeat runs of an agent that were claimed since then have used.
 -- use: spent
 
--- name: alert_known
--- Whether an alert was confirmed since then, or only waits to be sent, but for one of which a message
--- was given up; null if neither.
+-- name: alert_state
+-- Return whether an alert was sent since $2, or waits to be sent, without a message that failed for
+-- good; null if neither.
 select bool_or(o.state = 'sent') as sent
 from outbox as o
 where o.alert = $1

@@ -7,13 +7,13 @@ from nodes
 where id = $2
 for key share;
 
--- name: give_back
--- Gives places of a node back.
+-- name: release
+-- Release slots of a node.
 delete from lane_slots
 where (node = $1) is true and id = any ($2::bigint[]);
 
--- name: taken
--- How many places of a lane are given out, and how many of them to others.
+-- name: used
+-- Return how many slots of a lane are used, and how many of them by other nodes.
 select count(*) as taken, count(*) filter (where node <> $2) as elsewhere
 from lane_slots
 where lane = $1 and granted;

@@ -31,7 +31,7 @@ order by k.key collate "C"
 on conflict (key) do update set agent = s.agent
 returning s.key, s.owner, s.fence, s.epoch, s.summary, s.summarized_upto, s.pinned;
 
--- name: cut_runs
+-- name: end_runs
 -- End the runs of a node in a locked session that it loses.
 update runs
 set outcome = 'lost', finished_at = $3, error = $4

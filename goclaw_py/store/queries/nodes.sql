@@ -85,7 +85,7 @@ insert into leases (name)
 values ($1)
 on conflict (name) do nothing;
 
--- name: take_lease
+-- name: claim_lease
 -- Assign a locked lease to an existing node, if it is free or the lease of its owner has expired.
 update leases
 set owner = $2, fence = fence + 1

@@ -259,8 +259,8 @@ from job_runs as l
 where l.status = 'waiting' and ($1::text is null or l.reason = 'approval' and l.waits_for = $1)
 order by l.scheduled_at, l.id;
 
--- name: not_held_by
--- Those that have not ended, do not wait, and that none of some nodes has.
+-- name: not_claimed_by
+-- Return the occurrences that have not ended, do not wait, and are claimed by none of some nodes.
 -- use: waited
 from job_runs as l
 where l.id = any (array(
@@ -530,9 +530,9 @@ where l.job = any ($1::text[]) and l.notified_at is null and l.status in ('no_ro
         and (newer.scheduled_at, newer.id) > (l.scheduled_at, l.id)
   );
 
--- name: untold
--- The results that reached nobody, the oldest first, each with the message that its chat refused.
--- What operators have given up, they know of.
+-- name: not_notified
+-- Return the results that were not delivered, the oldest first, each with the message that its chat
+-- refused; not those whose messages operators have dropped.
 select
     l.id, l.job, l.scheduled_at, l.output, l.error, l.definition, l.status, dead.message
 from job_runs as l
@@ -552,8 +552,9 @@ where l.notified_at is null and l.status in ('no_route', 'undelivered')
 order by l.scheduled_at, l.id
 limit $1;
 
--- name: tell_result
--- Notes that a result that reached nobody is told; returns a row unless that was noted before.
+-- name: mark_result_notified
+-- Note that operators are notified of a result that was not delivered; return a row unless that was
+-- noted before.
 update job_runs
 set notified_at = $2
 where id = $1 and notified_at is null and status in ('no_route', 'undelivered')
@@ -575,9 +576,9 @@ where l.job = $1 and l.finished_at is null and l.node is null
 order by l.id
 for update of l;
 
--- name: let_go
--- Lets locked occurrences be claimed again, with the status $2, or the one that they have: skipped, if
--- they have waited for their session, and stopped, if for an answer. One by hand, and one whose job is not active, due at another time by now, or gone, ends for good: at $3,
+-- name: release
+-- Release locked occurrences, with the status $2, or the one that they have: skipped, if they have
+-- waited for their session, and stopped, if for an answer. One by hand, and one whose job is not active, due at another time by now, or gone, ends for good: at $3,
 -- or when the last of its runs ended. A job tells of what ended unless it has run since.
 with freed as (
     select
@@ -692,8 +693,8 @@ order by l.scheduled_at desc, l.id desc;
 from job_runs as l
 where l.id = $1;
 
--- name: told_in
--- A row if something that was said about an occurrence was for a chat.
+-- name: has_message_in
+-- Return a row if a message about an occurrence was for a chat.
 select
 where exists (
     select from outbox

@@ -253,7 +253,7 @@ and ($8::text = '' or strpos(lower((message ->> 'text') collate "C"), $8) > 0)
 select * from outbox
 where id = $1;
 
--- name: cut_answers
+-- name: drop_answers
 -- Drop pending answers of a session in a chat: of all runs with $6, else of the run $7, or if that
 -- is null of the run with the oldest pending part; with $8 only answers to this sender. Messages of
 -- jobs and heartbeats are not answers; messages that finish a partial reply are sent, because it

@@ -71,7 +71,7 @@ using (
 where p.id = d.id and p.id = any ($1::text[]) and (d.is_known or d.is_settled)
 returning p.id, p.messages, d.is_known;
 
--- name: keep_messages
+-- name: add_messages
 -- Add messages to the request of their sender, which keeps the newest $5.
 update pairing_requests as p
 set messages = (
@@ -94,7 +94,7 @@ from pairing_requests
 where expires_at > $1
 order by created_at, channel, account, sender_id;
 
--- name: take_request
+-- name: pop_request
 -- Delete and return the oldest valid request with this code.
 delete from pairing_requests
 where id = (
@@ -107,7 +107,7 @@ where id = (
 )
 returning *;
 
--- name: take_request_of_chat
+-- name: pop_request_of_chat
 -- Delete and return the request of a chat that gets a decision. The request of a person is kept if
 -- their direct chat is allowed ($4), because that does not approve anybody.
 delete from pairing_requests
@@ -135,7 +135,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $7)
 on conflict (channel, account, chat) do update
 set allowed = excluded.allowed;
 
--- name: drop_asking
+-- name: drop_request_messages
 -- Drop messages to owners about a request that are not sent yet. Locks them in the order of their
 -- ids.
 with waiting as (
@@ -151,7 +151,7 @@ from waiting
 where outbox.id = waiting.id and outbox.id = any (array(select id from waiting))
 returning outbox.id;
 
--- name: asked
+-- name: request_messages
 -- Return the messages to owners about a request.
 select message, external_id
 from outbox

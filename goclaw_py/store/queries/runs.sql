@@ -333,8 +333,9 @@ left join lateral (
 where r.id = $1
 order by h.id;
 
--- name: cut_work
--- What a run, and those that it follows, had called and used before they were cut, the oldest first.
+-- name: interrupted_work
+-- Return what a run, and those that it follows, had called and used before they were interrupted, the
+-- oldest first.
 with recursive earlier as (
     select id, follows, 1 as depth
     from runs

@@ -7,7 +7,7 @@ values ($1, $2, $3, $3, 'guest', $4)
 on conflict (channel, account, sender_id) do nothing
 returning sender_id;
 
--- name: keep_guest
+-- name: lock_guest
 -- Approve a person as guest unless they are approved, and lock them: they are not removed meanwhile.
 insert into people as p (channel, account, sender_id, name, role, approved_at)
 values ($1, $2, $3, $3, 'guest', $4)

@@ -6,7 +6,7 @@ insert into work_items (queue, title, body, url, created_at)
 values ($1, $2, $3, $4, $5)
 returning *;
 
--- name: take
+-- name: claim
 -- Return the item that a job has already claimed, or claim the oldest that is free or was claimed
 -- before $4. One statement, so that no item is claimed for a caller that is gone. Concurrent
 -- callers do not block each other: the second skips the row that the first has locked.

@@ -19,11 +19,11 @@ class PostgresNodeCalls(PostgresPart):
     async def ask(self, node: NodeId, question: str, *, now: datetime) -> int | None:
         async with self._pool.connection() as connection:
             await connection.fetch(_SQL["forget"], now - CALLS_KEPT)
-            row = await connection.row(_SQL["ask"], node, question, now, Notice.NODES)
+            row = await connection.row(_SQL["add"], node, question, now, Notice.NODES)
         return None if row is None else row["id"]
 
     async def open_calls(self, node: NodeId) -> list[NodeCall]:
-        found = await self._pool.fetch(_SQL["asked"], node)
+        found = await self._pool.fetch(_SQL["unanswered"], node)
         return [NodeCall(row["id"], row["question"], row["asked_at"]) for row in found]
 
     async def answer(self, call: int, answer: str) -> None:

@@ -26,10 +26,10 @@ class PostgresLanes(PostgresPart):
             waiting = [row["id"] for row in own if not row["granted"]]
             asked = rules.lane_request(share, granted, waiting)
             if asked.given_up:
-                await connection.fetch(_SQL["give_back"], node, asked.given_up)
+                await connection.fetch(_SQL["release"], node, asked.given_up)
             if asked.more:
                 await connection.fetch(_SQL["enqueue_run"], lane, node, asked.more)
-            known = await connection.row(_SQL["taken"], lane, node)
+            known = await connection.row(_SQL["used"], lane, node)
             taken, elsewhere = (0, 0) if known is None else (known["taken"], known["elsewhere"])
             free = share.size - taken
             given = await connection.fetch(_SQL["grant"], lane, free, now) if free > 0 else []

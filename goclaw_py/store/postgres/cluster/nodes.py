@@ -85,7 +85,7 @@ class PostgresNodes(PostgresPart):
                 lease = await connection.row(_SQL["lock_lease"], name)
             if lease is not None and lease["owner"] == node:
                 return True
-            return await connection.row(_SQL["take_lease"], name, node, now) is not None
+            return await connection.row(_SQL["claim_lease"], name, node, now) is not None
 
     async def drop_lease(self, name: str, node: NodeId) -> None:
         async with self._pool.transaction() as connection:

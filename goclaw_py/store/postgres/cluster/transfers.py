@@ -144,7 +144,7 @@ async def _merge(connection: Connection, old: Row, new: Row, *, now: datetime) -
     merged = rules.merged(_claim(old), _claim(new))
     if old["owner"] not in (None, merged.owner):
         cut = await connection.fetch(
-            _SQL["cut_runs"], old["key"], old["owner"], now, rules.MOVED_AWAY
+            _SQL["end_runs"], old["key"], old["owner"], now, rules.MOVED_AWAY
         )
         await connection.fetch(_NODES["free_rows"], [row["id"] for row in cut], 1)
     for session in (old, new):

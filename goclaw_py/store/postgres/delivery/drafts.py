@@ -20,7 +20,7 @@ _SQL = queries("drafts")
 
 async def close_forsaken(connection: Connection, *, now: datetime) -> None:
     """Close the drafts that no run will complete, and those that may be in a chat."""
-    for row in await connection.fetch(_SQL["forsaken"]):
+    for row in await connection.fetch(_SQL["abandoned"]):
         run_id, target = RunId(row["run_id"]), rows.target(row)
         assert target is not None
         left = row["external_id"] or LostDraft(RunId(row["opened_by"]), row["after_message"])
@@ -48,7 +48,7 @@ class PostgresDrafts(PostgresPart):
         async with self._pool.connection() as connection:
             if await connection.row(_SQL["posted"], run_id, external_id) is not None:
                 return True
-            row = await connection.row(_SQL["is_known"], run_id, external_id)
+            row = await connection.row(_SQL["exists"], run_id, external_id)
             return row is not None and bool(row["known"])
 
     async def own_messages(self, chat: Target, *, everywhere: bool = False) -> frozenset[str]:

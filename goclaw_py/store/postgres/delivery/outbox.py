@@ -182,7 +182,7 @@ class PostgresOutbox(PostgresPart):
         place = (chat.channel, chat.account, chat.chat)
         given = (*place, session, now, everything, run, sender)
         async with self._pool.transaction() as connection:
-            cut = await connection.fetch(_SQL["cut_answers"], *given)
+            cut = await connection.fetch(_SQL["drop_answers"], *given)
             if cut:
                 await notify(connection, [Notice.OUTBOX])
         return len(cut)

@@ -134,7 +134,7 @@ class PostgresHeartbeats(PostgresPart):
                 await connection.fetch(_SQL["claim_now"], agent, heartbeat_run, now, node)
             elif (row["heartbeat_run"], row["node"]) != (storable(heartbeat_run), node):
                 return None
-            claimed = await connection.row(_SQL["in_hand"], agent)
+            claimed = await connection.row(_SQL["claimed"], agent)
         return None if claimed is None else rows.claimed(claimed)
 
     async def defer_heartbeat(
@@ -167,7 +167,7 @@ class PostgresHeartbeats(PostgresPart):
 
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
         async with self._pool.transaction() as connection:
-            held = await connection.fetch(_SQL["lock_held"], [node], list(ids))
+            held = await connection.fetch(_SQL["lock_claimed"], [node], list(ids))
             await give_back(connection, held)
 
     async def release_unclaimed_heartbeats(
@@ -180,7 +180,7 @@ class PostgresHeartbeats(PostgresPart):
     # ------------------------------------------------------------------ what a run looks at
 
     async def run_facts(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
-        row = await self._pool.row(_SQL["look"], agent, spent_since)
+        row = await self._pool.row(_SQL["run_facts"], agent, spent_since)
         if row is None:
             raise StoreError("a look without a result")
         return rows.looks(storable(agent), row)
@@ -190,7 +190,7 @@ class PostgresHeartbeats(PostgresPart):
         return None if row is None else rows.used(row)
 
     async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
-        row = await self._pool.row(_SQL["alert_known"], key, since)
+        row = await self._pool.row(_SQL["alert_state"], key, since)
         if row is None or row["sent"] is None:
             return None
         return OutboxState.SENT if row["sent"] else OutboxState.PENDING
@@ -281,7 +281,7 @@ async def change(
     after = [how(known) for known in before]
     changed = [new for old, new in zip(before, after, strict=True) if new != old]
     if changed:
-        await connection.fetch(_SQL["put"], *rows.columns(changed))
+        await connection.fetch(_SQL["update"], *rows.columns(changed))
     if any(grid.is_moved(old, new) for old, new in zip(before, after, strict=True)):
         await notify(connection, [Notice.CRON])
     return after

@@ -239,7 +239,7 @@ class PostgresJobs(PostgresPart):
         return rows.waited(found, [one for one in read if isinstance(one, OccurrenceClaim)])
 
     async def occurrences_elsewhere(self, nodes: Collection[NodeId]) -> list[OccurrenceClaim]:
-        found = await self._pool.fetch(_LOG["not_held_by"], list(nodes))
+        found = await self._pool.fetch(_LOG["not_claimed_by"], list(nodes))
         read = (rows.claimed(row, row["claimed_at"]) for row in found)
         return [one for one in read if isinstance(one, OccurrenceClaim)]
 
@@ -307,7 +307,7 @@ class PostgresJobs(PostgresPart):
 
     async def was_notified_in(self, occurrence: OccurrenceId, target: Target) -> bool:
         place = (target.channel, target.account, target.chat)
-        return await self._pool.row(_LOG["told_in"], occurrence, *place) is not None
+        return await self._pool.row(_LOG["has_message_in"], occurrence, *place) is not None
 
     async def settle_results(self, *, now: datetime) -> list[UnreportedOccurrence]:
         """Reads a few small indexes if there is nothing to settle."""
@@ -321,14 +321,14 @@ class PostgresJobs(PostgresPart):
                 await connection.fetch(_LOG["supersede"], jobs, now)
                 if deleted:
                     await notify(connection, [Notice.CRON])
-        found = await self._pool.fetch(_LOG["untold"], job_rules.MOST_UNTOLD)
+        found = await self._pool.fetch(_LOG["not_notified"], job_rules.MOST_UNTOLD)
         return [one for row in found if (one := rows.untold(row)) is not None]
 
     async def notify_result(
         self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         async with self._pool.transaction() as connection:
-            if await connection.row(_LOG["tell_result"], occurrence, now) is None:
+            if await connection.row(_LOG["mark_result_notified"], occurrence, now) is None:
                 return False
             await enqueue(connection, say, session=None, now=now)
         return True

@@ -24,7 +24,7 @@ class PostgresWorkItems(PostgresPart):
     async def claim_work(
         self, queue: str, job: JobId, *, now: datetime, forgotten: datetime
     ) -> StoredWorkItem | None:
-        row = await self._pool.row(_SQL["take"], queue, job, now, forgotten)
+        row = await self._pool.row(_SQL["claim"], queue, job, now, forgotten)
         return None if row is None else _work(row)
 
     async def end_work(

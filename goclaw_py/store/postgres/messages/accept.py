@@ -327,7 +327,7 @@ async def _request_pairings(
         if pairing.rows and number not in fresh:
             request = pairing.request
             await connection.fetch(
-                _PEOPLE["keep_messages"],
+                _PEOPLE["add_messages"],
                 request.channel,
                 request.account,
                 request.sender.id,

@@ -85,8 +85,8 @@ async def show(
     now: datetime,
 ) -> None:
     """Edit the messages that asked a question, or drop those that were not sent."""
-    dropped = await connection.fetch(_SQL["drop_asking"], about, now, rules.DECIDED)
-    asked = await connection.fetch(_SQL["asked"], about)
+    dropped = await connection.fetch(_SQL["drop_request_messages"], about, now, rules.DECIDED)
+    asked = await connection.fetch(_SQL["request_messages"], about)
     said = [edited(outbound(row["message"]), row["external_id"]) for row in asked]
     await enqueue(connection, said, session=None, now=now)
     if dropped:

@@ -49,7 +49,7 @@ class PostgresBackground(PostgresPart):
         self, session: SessionKey, run: RunId, *, until: datetime, now: datetime
     ) -> list[InboundMessage]:
         since = now - UNMENTIONED_KEPT
-        found = await self._pool.fetch(_SQL["take"], session, run, until, since)
+        found = await self._pool.fetch(_SQL["claim"], session, run, until, since)
         return [inbound(row["message"]) for row in sorted(found, key=lambda row: row["id"])]
 
     async def unmentioned(self, session: SessionKey) -> list[UnmentionedRow]:

@@ -80,7 +80,7 @@ class PostgresChats(PostgresPart):
         verdict = AccessVerdict.APPROVE if allowed else AccessVerdict.DENY
         async with self._pool.transaction() as connection:
             taken = await connection.row(
-                _PEOPLE["take_request_of_chat"], channel, account, chat, allowed
+                _PEOPLE["pop_request_of_chat"], channel, account, chat, allowed
             )
             if taken is not None:
                 await access_requests.decide_chat(connection, taken, verdict, by="", now=now)
@@ -144,7 +144,7 @@ class PostgresChats(PostgresPart):
 
     async def activity(self, query: ActivityQuery = ALL_ACTIVITY) -> list[LastActivity]:
         found = await self._pool.fetch(
-            _SQL["heard"],
+            _SQL["last_heard"],
             query.agent,
             query.direct,
             query.limit,

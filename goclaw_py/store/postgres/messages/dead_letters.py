@@ -58,7 +58,7 @@ class PostgresDeadLetters(PostgresPart):
         return None if row is None else inbound(row["message"])
 
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
-        found = await self._pool.row(_SQL["is_known"], channel, account, external_id)
+        found = await self._pool.row(_SQL["exists"], channel, account, external_id)
         return found is not None
 
     async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:

@@ -31,7 +31,7 @@ class PostgresPeople(PostgresPart):
 
     async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:
         async with self._pool.transaction() as connection:
-            taken = await connection.row(_SQL["take_request"], code_hash, now)
+            taken = await connection.row(_SQL["pop_request"], code_hash, now)
             if taken is None:
                 return None
             verdict = AccessVerdict.GUEST if guest else AccessVerdict.APPROVE

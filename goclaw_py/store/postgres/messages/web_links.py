@@ -21,7 +21,7 @@ class PostgresWebLinks(PostgresPart):
     ) -> bool:
         person = (*WEB_PLACE, name)
         async with self._pool.transaction() as connection:
-            approve = _SQL["keep_guest"] if again else _SQL["add_guest"]
+            approve = _SQL["lock_guest"] if again else _SQL["add_guest"]
             if await connection.row(approve, *person, now) is None:
                 return False
             await connection.fetch(_SQL["replace_unused"], *person)

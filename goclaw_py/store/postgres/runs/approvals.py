@@ -45,7 +45,7 @@ async def ask(connection: Connection, ends: Sequence[RunEnd]) -> None:
     if asking:
         lines = [line for end in asking for line in _lines(end)]
         await connection.fetch(
-            _SQL["ask"], [end.id for end in asking], orjson.dumps(lines).decode()
+            _SQL["request"], [end.id for end in asking], orjson.dumps(lines).decode()
         )
     runs = [end.id for end in ends]
     await connection.fetch(_SQL["park"], runs)

@@ -195,7 +195,7 @@ async def interrupted_work(
 
     Also returns whether a crash or a shutdown has interrupted the run itself.
     """
-    found = await connection.fetch(_SQL["cut_work"], run)
+    found = await connection.fetch(_SQL["interrupted_work"], run)
     calls = tuple(call for row in found for call in rows.calls(row["tools"]))
     used = (rows.usage(row) for row in found if row["requests"] is not None)
     is_restarted = any(

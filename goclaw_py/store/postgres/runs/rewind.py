@@ -32,7 +32,7 @@ class PostgresRewind(PostgresPart):
             row = await connection.row(_SQL["last_turn"], storable(key))
             if row is None:
                 return None
-            cut = await connection.fetch(_RUNS["cut_work"], row["follows"])
+            cut = await connection.fetch(_RUNS["interrupted_work"], row["follows"])
         calls = tuple(call for one in (*cut, row) for call in rows.calls(one["tools"]))
         return LastTurn(RunId(row["run_id"]), row["text"], calls, row["is_summarized"])
 
