@@ -115,14 +115,14 @@ class CallableAgent:
             room.acquire()
             loop.call_soon_threadsafe(emit_in_loop, event)
 
-        def take_from_thread() -> tuple[MessagePart, ...]:
+        def messages_from_thread() -> tuple[MessagePart, ...]:
             taken: Future[tuple[MessagePart, ...]] = Future()
             loop.call_soon_threadsafe(_settle, taken, request.take_messages)
             return taken.result()
 
         context = contextvars.copy_context()
-        asked = replace(request, take_messages=take_from_thread)
-        work = partial(context.run, self._target, asked, emit_from_thread)
+        in_thread = replace(request, take_messages=messages_from_thread)
+        work = partial(context.run, self._target, in_thread, emit_from_thread)
         done = loop.run_in_executor(_DaemonThreads(), work)
         # Fetched in any case: asyncio would report the error of a stopped run as forgotten.
         done.add_done_callback(asyncio.Future.exception)

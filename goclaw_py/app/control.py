@@ -9,7 +9,7 @@ from functools import partial
 
 from goclaw_py.app.database import open_store
 from goclaw_py.app.gateway_config import account_places, heartbeat_setup, job_rules
-from goclaw_py.app.progress import Tell, untold
+from goclaw_py.app.progress import OnProgress, ignore_progress
 from goclaw_py.config.models import Settings
 from goclaw_py.config.secrets import known_secrets
 from goclaw_py.core.redaction import Redactor
@@ -27,10 +27,10 @@ from goclaw_py.schedule.heartbeat.module import service_of
 
 @asynccontextmanager
 async def open_control(
-    settings: Settings, *, create: bool, tell: Tell = untold
+    settings: Settings, *, create: bool, on_progress: OnProgress = ignore_progress
 ) -> AsyncIterator[Control]:
     """Open the database directly; starts the embedded server for as long as it is needed."""
-    async with open_store(settings, create=create, tell=tell) as store:
+    async with open_store(settings, create=create, on_progress=on_progress) as store:
         clock = SharedClock()
         begun_s = clock.begin()
         if (there := await store.time()) is not None:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from goclaw_py.app.progress import ProgressStep, Tell, untold
+from goclaw_py.app.progress import OnProgress, ProgressStep, ignore_progress
 from goclaw_py.app.schema import Dump, ensure_fit, migrate_schema
 from goclaw_py.config.models import Settings
 from goclaw_py.core.errors import NoDatabase, SessionShared, StoreError, StoreUnavailable
@@ -29,8 +29,8 @@ class Database:
     """Opens the database, and starts the embedded server if no other is configured.
 
     With ``create=False`` it creates nothing, so that commands that only read do not change an empty
-    or mistyped ``GOCLAW_HOME``. What it does is reported by ``tell``; ``say`` gets lines that a
-    person should keep, by default it also reports them as progress.
+    or mistyped ``GOCLAW_HOME``. What it does is reported by ``on_progress``; ``say`` gets lines
+    that a person should keep, by default it also reports them as progress.
     """
 
     def __init__(
@@ -38,13 +38,13 @@ class Database:
         settings: Settings,
         say: Callable[[str], None] | None = None,
         *,
-        tell: Tell = untold,
+        on_progress: OnProgress = ignore_progress,
         create: bool = True,
     ) -> None:
         url = settings.database.url
         self._dsn = None if url is None else url.get_secret_value()
-        self._tell = tell
-        self._say = say = say or (lambda line: tell(ProgressStep(line)))
+        self._tell = on_progress
+        self._say = say = say or (lambda line: on_progress(ProgressStep(line)))
         self._state = settings.state_folder
         self._create = create
         self._backups = settings.state_folder / BACKUPS
@@ -116,7 +116,9 @@ class Database:
         """
         if self._dsn is not None:
             await ensure_fit(address)
-        return await migrate_schema(address, refuse=refuse, dump=self._dump(), tell=self._tell)
+        return await migrate_schema(
+            address, refuse=refuse, dump=self._dump(), on_progress=self._tell
+        )
 
     def _dump(self) -> Dump | None:
         """Return how to back up the database; managed ones are backed up by their operators."""
@@ -174,18 +176,18 @@ class Database:
 
 @asynccontextmanager
 async def open_store(
-    settings: Settings, *, create: bool, tell: Tell = untold
+    settings: Settings, *, create: bool, on_progress: OnProgress = ignore_progress
 ) -> AsyncIterator[PostgresStore]:
     """Open the store for a CLI command. Raises ``StoreUnavailable`` if it cannot be reached.
 
     Only with ``create`` it makes a database or changes its schema. Otherwise raises ``NoDatabase``
     or ``MigrationError``.
     """
-    database = Database(settings, tell=tell, create=create)
+    database = Database(settings, on_progress=on_progress, create=create)
     try:
         store = await database.open(wait=False, may_migrate=create)
         try:
-            tell(ProgressStep("reading the database"))
+            on_progress(ProgressStep("reading the database"))
             yield store
         finally:
             await store.close()

@@ -14,7 +14,7 @@ from goclaw_py.app.listeners import listen_web
 from goclaw_py.app.logs import configure, mark_names
 from goclaw_py.app.loop import unless
 from goclaw_py.app.parts import build_parts
-from goclaw_py.app.progress import ProgressStep, Tell, untold
+from goclaw_py.app.progress import OnProgress, ProgressStep, ignore_progress
 from goclaw_py.app.service import RELEASE, Front, Service
 from goclaw_py.app.systemd import managed
 from goclaw_py.app.tracing import tracing
@@ -82,15 +82,15 @@ async def run_gateway(
     settings: Settings,
     *,
     say: Callable[[str], None],
-    tell: Tell = untold,
+    on_progress: OnProgress = ignore_progress,
     greet: Callable[[Iterable[str]], None] | None = None,
     front: Front | None = None,
     may_migrate: bool = True,
 ) -> int:
     """Run a gateway until it is stopped; return the exit code.
 
-    ``say`` prints a line for the person who started it. ``tell`` gets the progress of the start.
-    When it is ready, ``greet`` is called once with lines to print; by default it says them.
+    ``say`` prints a line for the person who started it. ``on_progress`` gets the progress of the
+    start. When it is ready, ``greet`` is called once with lines to print; by default it says them.
     ``front`` runs in the foreground, such as a chat in the terminal: the gateway ends when it
     returns, and log lines go to a file in the state folder. Without it the gateway ends on SIGINT
     or SIGTERM. With ``may_migrate`` False, a database whose schema is not up to date is an error.
@@ -104,7 +104,7 @@ async def run_gateway(
     file = None if front is None else folder / "goclaw.log"
     configure(settings, file=file, ring=parts.logs, in_thread=True)
     signals = Signals()
-    database = Database(settings, say, tell=tell)
+    database = Database(settings, say, on_progress=on_progress)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(database.close)
         spans = await stack.enter_async_context(tracing(RELEASE))
@@ -121,7 +121,7 @@ async def run_gateway(
         if store is None:
             return 0
         stack.push_async_callback(store.close)
-        tell(ProgressStep("starting the channels"))
+        on_progress(ProgressStep("starting the channels"))
         if not await unless(signals.stop, warm_up.until_channels_are_ready()):
             return 0
         service = Service(settings, parts, database, store, spans, manager)

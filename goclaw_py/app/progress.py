@@ -21,11 +21,11 @@ class ProgressStep:
     unit: str = ""
 
 
-Tell = Callable[[ProgressStep], None]
+OnProgress = Callable[[ProgressStep], None]
 """A progress callback. It is called often, from any thread, and must return quickly."""
 
 
-def untold(step: ProgressStep) -> None:
+def ignore_progress(step: ProgressStep) -> None:
     """Ignore progress."""
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from goclaw_py.app.audit import record
-from goclaw_py.app.progress import ProgressStep, Tell, untold
+from goclaw_py.app.progress import OnProgress, ProgressStep, ignore_progress
 from goclaw_py.core.errors import MigrationError, SessionShared
 from goclaw_py.store.migrate import FOLDER, migrate, own_tables, status
 from goclaw_py.store.postgres import Address, connection
@@ -54,7 +54,7 @@ async def migrate_schema(
     refuse: bool = False,
     dump: Dump | None = None,
     migrations: Path = FOLDER,
-    tell: Tell = untold,
+    on_progress: OnProgress = ignore_progress,
 ) -> list[str]:
     """Run pending migrations; return the names of the files that were run.
 
@@ -71,9 +71,9 @@ async def migrate_schema(
                 f"the database schema is not up to date: {names}", "run: goclaw migrate"
             )
         if dump is not None and found.current:
-            file = await _save(address, dump, found.latest, tell)
+            file = await _save(address, dump, found.latest, on_progress)
             log.info("migration_backup_saved", extra={"file": file})
-        done = await migrate(one, folder=migrations, on_step=partial(_report_step, tell))
+        done = await migrate(one, folder=migrations, on_step=partial(_report_step, on_progress))
         if found.current and migrations == FOLDER:
             # A new database stays empty: a backup may be restored into it.
             await record(one, "schema.migrate", "database", {"applied": done})
@@ -82,11 +82,11 @@ async def migrate_schema(
     return done
 
 
-def _report_step(tell: Tell, file: str, number: int, total: int) -> None:
-    tell(ProgressStep(f"applying {file}", number - 1, total, "migrations"))
+def _report_step(on_progress: OnProgress, file: str, number: int, total: int) -> None:
+    on_progress(ProgressStep(f"applying {file}", number - 1, total, "migrations"))
 
 
-async def _save(address: Address, dump: Dump, version: int, tell: Tell) -> str:
+async def _save(address: Address, dump: Dump, version: int, on_progress: OnProgress) -> str:
     dump.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     now = datetime.now(UTC)
     file = dump.folder / f"before-{version:04}-{now:%Y%m%dT%H%M%SZ}.dump"
@@ -102,7 +102,7 @@ async def _save(address: Address, dump: Dump, version: int, tell: Tell) -> str:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    telling = asyncio.create_task(_report_size(part, tell))
+    reporting = asyncio.create_task(_report_size(part, on_progress))
     try:
         _, errors = await process.communicate()
     except asyncio.CancelledError:
@@ -111,7 +111,7 @@ async def _save(address: Address, dump: Dump, version: int, tell: Tell) -> str:
         part.unlink(missing_ok=True)
         raise
     finally:
-        telling.cancel()
+        reporting.cancel()
     if process.returncode:
         reason = errors.decode(errors="replace").strip().splitlines()[-1:]
         raise MigrationError(f"the backup before the migration failed: {''.join(reason)}")
@@ -119,11 +119,13 @@ async def _save(address: Address, dump: Dump, version: int, tell: Tell) -> str:
     return str(file)
 
 
-async def _report_size(file: Path, tell: Tell) -> None:
+async def _report_size(file: Path, on_progress: OnProgress) -> None:
     """Report the growth of a file until it is cancelled."""
     while True:
         size = await asyncio.to_thread(_size, file)
-        tell(ProgressStep("backing up the database before its migration", size, unit="bytes"))
+        on_progress(
+            ProgressStep("backing up the database before its migration", size, unit="bytes")
+        )
         await asyncio.sleep(_LOOK_EVERY_S)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from goclaw_py.app.loop import run
-from goclaw_py.app.progress import Tell
+from goclaw_py.app.progress import OnProgress
 from goclaw_py.app.uncaught import log_the_uncaught
 from goclaw_py.cli.progress import progress, report, say
 from goclaw_py.config import Settings, web_token
@@ -47,7 +47,7 @@ def open_control(settings: Settings, *, create: bool) -> AbstractAsyncContextMan
     """
     from goclaw_py.app.control import open_control as opened  # noqa: PLC0415
 
-    return opened(settings, create=create, tell=report)
+    return opened(settings, create=create, on_progress=report)
 
 
 def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -> int:
@@ -75,7 +75,7 @@ def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -
 
         shown = None if front is None else chat
         work = gateway(
-            settings, say=say, tell=report, greet=greet, front=shown, may_migrate=may_migrate
+            settings, say=say, on_progress=report, greet=greet, front=shown, may_migrate=may_migrate
         )
         log_the_uncaught()
         return run(work)
@@ -240,7 +240,7 @@ async def _connection(settings: Settings) -> AsyncIterator[Connection]:
     from goclaw_py.app.database import Database  # noqa: PLC0415
     from goclaw_py.store.postgres import connection  # noqa: PLC0415
 
-    database = Database(settings, tell=report, create=False)
+    database = Database(settings, on_progress=report, create=False)
     try:
         async with connection(await database.address()) as one:
             yield one
@@ -261,7 +261,7 @@ async def check_up(settings: Settings) -> Checkup:
     from goclaw_py.app.database import Database  # noqa: PLC0415
     from goclaw_py.store.postgres.checkup import check_up as asked  # noqa: PLC0415
 
-    database = Database(settings, tell=report, create=False)
+    database = Database(settings, on_progress=report, create=False)
     try:
         return await asked(await database.address(), SystemClock())
     finally:
@@ -272,25 +272,27 @@ async def migrate(settings: Settings) -> list[str]:
     """Apply pending migrations, as at a start; return the names of the files."""
     from goclaw_py.app.database import Database  # noqa: PLC0415
 
-    database = Database(settings, tell=report)
+    database = Database(settings, on_progress=report)
     try:
         return await database.migrate(await database.address())
     finally:
         await database.close()
 
 
-async def back_up(settings: Settings, to: Path | None, *, files: bool, tell: Tell) -> Saved:
+async def back_up(
+    settings: Settings, to: Path | None, *, files: bool, on_progress: OnProgress
+) -> Saved:
     """Back up the database and files."""
     from goclaw_py.app.backup.backup import back_up as backed_up  # noqa: PLC0415
 
-    return await backed_up(settings, to, files=files, tell=tell)
+    return await backed_up(settings, to, files=files, on_progress=on_progress)
 
 
-def examine(file: Path, tell: Tell) -> Backup:
+def examine(file: Path, on_progress: OnProgress) -> Backup:
     """Read a whole backup. Raises ``BackupError`` unless it is a valid, undamaged backup."""
     from goclaw_py.app.backup.restore import examine as examined  # noqa: PLC0415
 
-    return examined(file, tell)
+    return examined(file, on_progress)
 
 
 def settings_use(backup: Backup, home: Path, *, files: bool) -> SettingsUse | None:
@@ -306,15 +308,21 @@ async def in_the_way(settings: Settings, backup: Backup, *, files: bool, outside
     """Return what a restore would overwrite. Raises ``BackupError`` if it is impossible."""
     from goclaw_py.app.backup.restore import plan_restore  # noqa: PLC0415
 
-    return await plan_restore(settings, backup, files=files, outside=outside, tell=report)
+    return await plan_restore(settings, backup, files=files, outside=outside, on_progress=report)
 
 
 async def restore(
-    settings: Settings, backup: Backup, *, replace: bool, files: bool, outside: bool, tell: Tell
+    settings: Settings,
+    backup: Backup,
+    *,
+    replace: bool,
+    files: bool,
+    outside: bool,
+    on_progress: OnProgress,
 ) -> Restored:
     """Restore a backup; ``replace`` overwrites existing data."""
     from goclaw_py.app.backup.restore import restore as restored  # noqa: PLC0415
 
     return await restored(
-        settings, backup, replace=replace, files=files, outside=outside, tell=tell
+        settings, backup, replace=replace, files=files, outside=outside, on_progress=on_progress
     )

@@ -112,14 +112,14 @@ class Cli:
         """
         settings = self.settings()
 
-        async def asked() -> T:
+        async def answered() -> T:
             async with connected(settings, create=create) as control:
                 if what:
                     report(ProgressStep(what))
                 return await question(control)
 
         with progress("looking for the gateway"):
-            return waited_for(asked())
+            return waited_for(answered())
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:

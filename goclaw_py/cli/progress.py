@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from goclaw_py.app.progress import ProgressStep, Tell
+from goclaw_py.app.progress import OnProgress, ProgressStep
 from goclaw_py.cli.output import duration, plain
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _STARTED_S: Final = time.monotonic()
 
 
 @contextmanager
-def progress(what: str, *, lines: bool = False) -> Iterator[Tell]:
+def progress(what: str, *, lines: bool = False) -> Iterator[OnProgress]:
     """Show what the block does, and how far it is. Yields ``tell``.
 
     The block may block: the display has its own thread. Inside the block of another display only

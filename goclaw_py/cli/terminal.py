@@ -160,7 +160,7 @@ def fail_without_reader() -> Iterator[None]:
     assert task is not None
     is_gone = False
 
-    def cut() -> None:
+    def on_reader_gone() -> None:
         nonlocal is_gone
         is_gone = True
         # Otherwise the event loop would call this again and again.
@@ -168,7 +168,7 @@ def fail_without_reader() -> Iterator[None]:
         task.cancel()
 
     # The write end of a pipe becomes readable only when the read end is closed.
-    is_watched = number >= 0 and _is_watched(loop, number, cut)
+    is_watched = number >= 0 and _is_watched(loop, number, on_reader_gone)
     try:
         yield
     except asyncio.CancelledError:
@@ -205,9 +205,11 @@ def _pipe() -> int:
         return -1
 
 
-def _is_watched(loop: asyncio.AbstractEventLoop, number: int, cut: Callable[[], None]) -> bool:
+def _is_watched(
+    loop: asyncio.AbstractEventLoop, number: int, on_reader_gone: Callable[[], None]
+) -> bool:
     try:
-        loop.add_reader(number, cut)
+        loop.add_reader(number, on_reader_gone)
     except (OSError, NotImplementedError):
         return False
     return True

@@ -91,7 +91,7 @@ async def until_stored(
     raised. Cancel it to give up.
     """
 
-    def tell(state: RetryCallState) -> None:
+    def log_retry(state: RetryCallState) -> None:
         error = None if state.outcome is None else state.outcome.exception()
         again = {**facts, "attempt": state.attempt_number, "retry_in_s": state.upcoming_sleep}
         log.error("store_write_retry", extra=again, exc_info=error)
@@ -108,7 +108,7 @@ async def until_stored(
         retry=retry_if_exception(_is_bug),
         wait=_BUG_WAIT,
         stop=stop_never if tries is None else stop_after_attempt(tries),
-        before_sleep=tell,
+        before_sleep=log_retry,
         reraise=True,
     ):
         with attempt:

@@ -28,7 +28,7 @@ class ResponseStep:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenStep:
+class NewMessagesStep:
     """New messages of people that were added to a run (SPEC QUEUE-4), joined by newlines.
 
     ``rows`` are their inbox rows.
@@ -54,4 +54,4 @@ class DecisionStep:
     decision: Decision
 
 
-RunStep = ResponseStep | ToolStarted | ToolEnded | TakenStep | ValueStep | DecisionStep
+RunStep = ResponseStep | ToolStarted | ToolEnded | NewMessagesStep | ValueStep | DecisionStep

@@ -147,7 +147,7 @@ class HeartbeatStore(Protocol):
     async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
         """Return the usage of the heartbeat runs claimed since then; None if there is none."""
 
-    async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
+    async def alert_state(self, key: str, *, since: datetime) -> OutboxState | None:
         """Return whether an alert with this key was delivered since then, or waits (SPEC HB-7).
 
         ``SENT`` or ``PENDING``; None if there is none. An alert with a dead or dropped message does

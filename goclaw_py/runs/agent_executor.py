@@ -19,7 +19,7 @@ from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.metrics import NO_METER, MetricsRecorder
 from goclaw_py.core.outcomes import Ending, Trigger
 from goclaw_py.core.run_events import RunNote, RunNoted, TextDelta, Usage
-from goclaw_py.core.run_steps import TakenStep
+from goclaw_py.core.run_steps import NewMessagesStep
 from goclaw_py.core.storable import storable
 from goclaw_py.core.text import first_words, split_half
 from goclaw_py.core.time.clock import Clock
@@ -365,7 +365,7 @@ class AgentExecutor:
         self.spans.on_event(run.id, event)
         if isinstance(event, ModelStep):
             self.budget_tracker.note(run.id, event.usage, done=event.done)
-        elif not isinstance(event, RunNoted | TakenStep):
+        elif not isinstance(event, RunNoted | NewMessagesStep):
             hear(event)
 
 

@@ -34,7 +34,7 @@ from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.run_events import AgentEvent, RunNoted, Usage
-from goclaw_py.core.run_steps import ResponseStep, RunStep, TakenStep, ValueStep
+from goclaw_py.core.run_steps import NewMessagesStep, ResponseStep, RunStep, ValueStep
 from goclaw_py.core.values import value
 from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox
 
@@ -67,7 +67,7 @@ class TextPart:
     """The text of one message of a person.
 
     ``said`` is the sender's own text if ``text`` also names the sender; None: it is ``text``.
-    ``rows`` are the inbox rows of the message, for ``TakenStep``.
+    ``rows`` are the inbox rows of the message, for ``NewMessagesStep``.
     """
 
     text: str
@@ -207,7 +207,7 @@ class RunRequest:
 
         Its parts include the messages that had joined an interrupted run.
         """
-        joined = [TextPart(step.text) for step in self.steps if isinstance(step, TakenStep)]
+        joined = [TextPart(step.text) for step in self.steps if isinstance(step, NewMessagesStep)]
         return replace(self, parts=(*self.parts, *joined)) if joined else self
 
     @property
@@ -269,7 +269,7 @@ class RequestSent:
     """Reports that a request to a model is about to be sent; its ``ModelStep`` has its usage."""
 
 
-LoopEvent = AgentEvent | ModelStep | RequestSent | RunNoted | TakenStep | ValueStep
+LoopEvent = AgentEvent | ModelStep | RequestSent | RunNoted | NewMessagesStep | ValueStep
 """The events that a loop reports during a run."""
 
 Emit = Callable[[LoopEvent], None]

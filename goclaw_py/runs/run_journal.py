@@ -26,7 +26,7 @@ from goclaw_py.chat.outbound import texts
 from goclaw_py.core.errors import Fenced, StoreUnavailable
 from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.run_events import ToolEnded, ToolStarted
-from goclaw_py.core.run_steps import MOST_STORED, RunStep, TakenStep, ValueStep
+from goclaw_py.core.run_steps import MOST_STORED, NewMessagesStep, RunStep, ValueStep
 from goclaw_py.core.text import truncate
 from goclaw_py.records import RunSoFar, ToolCall
 from goclaw_py.runs.agent_loop import LoopEvent, ModelStep
@@ -134,7 +134,7 @@ def step_of(event: LoopEvent) -> RunStep | None:
         case ToolEnded(result=result) if len(result) > MOST_STORED:
             more = f"[{len(result) - MOST_STORED} more characters were not stored]"
             return replace(event, result=f"{result[:MOST_STORED]}\n{more}")
-        case ToolStarted() | ToolEnded() | TakenStep() | ValueStep():
+        case ToolStarted() | ToolEnded() | NewMessagesStep() | ValueStep():
             return event
         case _:
             return None

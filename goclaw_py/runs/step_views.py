@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.core.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep, ValueStep
+from goclaw_py.core.run_steps import DecisionStep, NewMessagesStep, ResponseStep, RunStep, ValueStep
 from goclaw_py.core.text import truncate
 
 _TEXT: Final = 2_000
@@ -68,7 +68,7 @@ def step_view(number: int, step: RunStep | None) -> StepView:
             view = StepView(number, StepKind.CALL, step.name, _truncated(step.arguments))
         case ToolEnded():
             view = StepView(number, StepKind.RESULT, step.name, _truncated(step.result), step.ok)
-        case TakenStep(text):
+        case NewMessagesStep(text):
             view = StepView(number, StepKind.TAKEN, text=_truncated(text))
         case ValueStep(name, value):
             view = StepView(number, StepKind.VALUE, name, _truncated(value))

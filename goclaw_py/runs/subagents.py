@@ -403,13 +403,13 @@ class ChildRuns:
         text = texts.subagent_result(run.task.label, done.outcome, done.text)
         row = self._message(run.session, child.asker, run.target, text)
 
-        async def bring() -> None:
+        async def deliver() -> None:
             # Silenced before, or while its message was committed.
             runs = () if child.is_silenced else await self._deliver([row])
             for run_id in runs if child.is_silenced else ():
                 self._dispatcher.stop_one(run_id)
 
-        await stored_or_logged(bring, facts)
+        await stored_or_logged(deliver, facts)
 
     def _message(
         self, session: SessionKey, asker: ParentRun, target: Target, text: str

@@ -80,13 +80,13 @@ def forecast(
     *,
     since: datetime,
     days: int,
-    tell: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> Forecast:
     """Forecast ``days`` days from ``since`` on.
 
     Paused and finished jobs do nothing, nor do heartbeats that are off or whose agents are not
-    configured. Blocks: call it in a thread. ``tell`` is called with the hours that are done. Raises
-    ``ValueError`` for days out of range, and for invalid durations of runs.
+    configured. Blocks: call it in a thread. ``on_progress`` is called with the hours that are done.
+    Raises ``ValueError`` for days out of range, and for invalid durations of runs.
     """
     if not 1 <= days <= MOST_DAYS:
         raise ValueError(f"days are from 1 to {MOST_DAYS}: {days}")
@@ -94,7 +94,7 @@ def forecast(
     for seconds in (*taken, *(one.seconds for one in given.heartbeats)):
         if not 0 <= seconds < _LONGEST_S:
             raise ValueError(f"a run does not take {seconds} s")
-    return _Course(rules, given, since).run(since + timedelta(days=days), tell)
+    return _Course(rules, given, since).run(since + timedelta(days=days), on_progress)
 
 
 @dataclass(slots=True, eq=False)
@@ -171,13 +171,13 @@ class _Course:
         hearts = [one for one in given.heartbeats if one.agent in rules.plans]
         self._hearts = {str(one.agent): self._heart(one) for one in hearts}
 
-    def run(self, until: datetime, tell: Callable[[int], None]) -> Forecast:
+    def run(self, until: datetime, on_progress: Callable[[int], None]) -> Forecast:
         """Go on to the end."""
-        told = 0
+        hours = 0
         while (at := self._next()) is not None and at < until and not self._is_full:
-            while self._since + told * _HOUR <= at:
-                tell(told)
-                told += 1
+            while self._since + hours * _HOUR <= at:
+                on_progress(hours)
+                hours += 1
             self._now = max(at, self._now)
             while self._timers and self._timers[0][0] <= self._now:
                 heappop(self._timers)[2]()
@@ -186,7 +186,7 @@ class _Course:
             self._start_claimed()
             if not (self._timers and self._timers[0][0] <= self._now):
                 self._claim_heartbeats()
-        tell((until - self._since) // _HOUR)
+        on_progress((until - self._since) // _HOUR)
         return Forecast(
             self._since,
             self._now if self._is_full else until,

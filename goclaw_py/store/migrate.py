@@ -144,7 +144,7 @@ OnStep = Callable[[str, int, int], None]
 """Called before a file is run, with its name, its number from 1, and the number of files."""
 
 
-def _untold(_file: str, _number: int, _total: int) -> None:
+def _ignore_step(_file: str, _number: int, _total: int) -> None:
     pass
 
 
@@ -153,7 +153,7 @@ async def migrate(
     *,
     to: int | None = None,
     folder: Path = FOLDER,
-    on_step: OnStep = _untold,
+    on_step: OnStep = _ignore_step,
 ) -> list[str]:
     """Bring the schema to version ``to``, up or down; to the latest by default.
 
@@ -177,7 +177,7 @@ async def migrate_to(
     connection: Connection,
     target: int,
     migrations: Sequence[Migration],
-    on_step: OnStep = _untold,
+    on_step: OnStep = _ignore_step,
 ) -> list[str]:
     """Migrate while holding the lock of ``alone``, possibly within a transaction."""
     await connection.script(_RECORDS)

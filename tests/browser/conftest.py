@@ -94,7 +94,7 @@ def chromium(program: Path, databases: list[str]) -> Iterator[Browser]:
 
 
 Window = tuple[BrowserContext, Seen]
-Keep = Callable[[Page, str], None]
+SaveArtefact = Callable[[Page, str], None]
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def plain(dash: Dashboard, chromium: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="session")
-def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Keep:
+def artefacts(tmp_path_factory: pytest.TempPathFactory) -> SaveArtefact:
     """Keeps pictures of pages in the folder ``GOCLAW_ARTEFACTS``, or in a temporary one."""
     named = os.environ.get("GOCLAW_ARTEFACTS")
     folder = Path(named) if named else tmp_path_factory.mktemp("artefacts")

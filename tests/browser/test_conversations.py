@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
-from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
+from tests.browser.conftest import DESK, PHONE, SaveArtefact, Screen, visit
 from tests.browser.dashboard import Dashboard, address_of
 from tests.browser.seen import TURNED, live, notice, overflow, press, send, title, violations
 from tests.support.process import home
@@ -207,7 +207,7 @@ def test_code_is_highlighted(page: Page) -> None:
 
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=str)
 def test_a_conversation_with_files_is_for_everybody(
-    dash: Dashboard, chromium: Any, screen: Screen, artefacts: Keep
+    dash: Dashboard, chromium: Any, screen: Screen, artefacts: SaveArtefact
 ) -> None:
     with visit(chromium, dash.url, screen) as (context, _):
         page = context.new_page()
@@ -253,7 +253,7 @@ def asking(tmp_path_factory: pytest.TempPathFactory, databases: list[str]) -> It
 
 @pytest.mark.parametrize("decision", ["Allow once", "Deny"])
 def test_a_question_of_a_tool_is_answered_in_the_chat_by_keyboard(
-    asking: str, chromium: Any, artefacts: Keep, decision: str
+    asking: str, chromium: Any, artefacts: SaveArtefact, decision: str
 ) -> None:
     with visit(chromium, asking, DESK) as (context, _):
         page = context.new_page()

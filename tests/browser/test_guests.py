@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
-from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
+from tests.browser.conftest import DESK, PHONE, SaveArtefact, Screen, visit
 from tests.browser.dashboard import Dashboard
 from tests.browser.seen import live, notice, overflow, press, send, title, violations, walk
 from tests.support.process import wait_for
@@ -164,7 +164,7 @@ def test_the_operator_invites_and_removes_on_the_page_people(
 
 @pytest.mark.parametrize("screen", [DESK, TABLET, PHONE], ids=str)
 def test_the_pages_of_guests_are_for_everybody(
-    dash: Dashboard, chromium: Browser, screen: Screen, artefacts: Keep
+    dash: Dashboard, chromium: Browser, screen: Screen, artefacts: SaveArtefact
 ) -> None:
     path = invite(dash, f"see-{screen.name}")
     with visit(chromium, dash.url, screen) as (context, _):

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
+from tests.browser.conftest import DESK, PHONE, SaveArtefact, Screen, visit
 from tests.browser.dashboard import Dashboard
 from tests.browser.seen import is_clean, live, open_details, overflow, press, violations
 
@@ -82,7 +82,7 @@ def test_lines_are_read_without_a_script(plain: Page, dash: Dashboard) -> None:
 
 @pytest.mark.parametrize("screen", [DESK, TABLET, PHONE, SMALL], ids=str)
 def test_lines_fit_the_screen(
-    dash: Dashboard, chromium: Browser, screen: Screen, artefacts: Keep
+    dash: Dashboard, chromium: Browser, screen: Screen, artefacts: SaveArtefact
 ) -> None:
     """With the hostile content of other tests; axe finds nothing."""
     with visit(chromium, dash.url, screen) as (context, _):

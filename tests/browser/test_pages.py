@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from goclaw_py.web.pages.rendering import NAVIGATION
-from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
+from tests.browser.conftest import DESK, PHONE, SaveArtefact, Screen, visit
 from tests.browser.dashboard import Dashboard
 from tests.browser.seen import (
     Seen,
@@ -68,7 +68,7 @@ def opened(page: Page) -> None:
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_page_fits_its_screen_and_everybody_who_reads_it(
-    visitor: Visitor, screen: Screen, places: dict[str, str], name: str, artefacts: Keep
+    visitor: Visitor, screen: Screen, places: dict[str, str], name: str, artefacts: SaveArtefact
 ) -> None:
     """No complaint of the browser or of axe, nothing beyond the edge; Tab comes to everything.
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
+from tests.browser.conftest import DESK, PHONE, SaveArtefact, Screen, visit
 from tests.browser.dashboard import address_of
 from tests.browser.seen import ATTACK, is_clean, notice, overflow, press, title, violations
 from tests.e2e.loopback_model import Model, model_server
@@ -250,7 +250,7 @@ def editable(edited: Edited) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("screen", [DESK, TABLET, PHONE], ids=str)
 def test_the_forms_fit_every_screen(
-    edited: Edited, chromium: Browser, screen: Screen, artefacts: Keep
+    edited: Edited, chromium: Browser, screen: Screen, artefacts: SaveArtefact
 ) -> None:
     edited.edit("agents.main.budget.turns", 5)
     with visit(chromium, edited.url, screen) as (context, _):

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
+from tests.browser.conftest import DESK, PHONE, SaveArtefact, Screen, visit
 from tests.browser.dashboard import address_of
 from tests.browser.seen import live, overflow, press, send, title, violations
 from tests.support.openid_provider import CLIENT_ID, CLIENT_SECRET, openid_provider_in_thread
@@ -82,7 +82,7 @@ def test_nothing_is_shown_before_the_right_token(locked: Locked, chromium: Brows
 
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=str)
 def test_the_page_with_the_question_is_for_everybody(
-    locked: Locked, chromium: Browser, screen: Screen, artefacts: Keep
+    locked: Locked, chromium: Browser, screen: Screen, artefacts: SaveArtefact
 ) -> None:
     with visit(chromium, locked.url, screen) as (context, _):
         page = context.new_page()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from goclaw_py.web.pages.rendering import NAVIGATION
-from tests.browser.conftest import DESK, Keep, Screen, visit
+from tests.browser.conftest import DESK, SaveArtefact, Screen, visit
 from tests.browser.dashboard import Dashboard
 from tests.browser.seen import Seen, live, overflow, press, title, violations, whole
 
@@ -68,7 +68,7 @@ def test_the_theme_is_chosen_without_a_script(plain: Page) -> None:
     expect(plain.locator("html")).not_to_have_attribute("data-theme", "dark")
 
 
-def test_on_a_phone_the_menu_opens_over_the_page(small: Page, artefacts: Keep) -> None:
+def test_on_a_phone_the_menu_opens_over_the_page(small: Page, artefacts: SaveArtefact) -> None:
     small.goto("/")
     nav = small.get_by_role("navigation", name="Pages")
     expect(nav).to_be_hidden()

@@ -20,7 +20,7 @@ from goclaw_py.core.ids import ApprovalId, RunId, SessionKey
 from goclaw_py.core.messages import Button, OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
-from goclaw_py.core.run_steps import DecisionStep, ResponseStep, TakenStep
+from goclaw_py.core.run_steps import DecisionStep, NewMessagesStep, ResponseStep
 from goclaw_py.records import (
     ApprovalQuery,
     DeadLetterQuery,
@@ -285,7 +285,7 @@ async def test_a_background_subagent_that_is_stopped_while_it_waits_does_not_con
 async def test_what_the_run_has_taken_in_waits_with_its_message(world: World) -> None:
     row, taken = await world.accept(ANN, ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
-    step = TakenStep("and Bob", (taken.id,))
+    step = NewMessagesStep("and Bob", (taken.id,))
     await world.a.note_run(RunId("r1"), RunSoFar(steps=(RESPONSE, step)), node=A)
     await world.a.finish_run(asking("r1", question()), node=A)
     assert await pending(world) == []

@@ -183,15 +183,15 @@ async def test_it_is_known_when_items_were_carried_last(world: World) -> None:
 async def test_an_alert_is_known_from_when_it_waits_for_a_time(world: World) -> None:
     """HB-7: it counts from the confirmed delivery; a pending one counts as sent."""
     await planned(world.a)
-    assert not await world.a.alert_known("k", since=T0)
+    assert not await world.a.alert_state("k", since=T0)
     await an_alert(world, alert("pump", "k"))
-    assert await world.b.alert_known("k", since=at(9999)) is OutboxState.PENDING
+    assert await world.b.alert_state("k", since=at(9999)) is OutboxState.PENDING
     row = await world.claimed()
-    assert await world.b.alert_known("k", since=at(9999)) is OutboxState.PENDING
+    assert await world.b.alert_state("k", since=at(9999)) is OutboxState.PENDING
     await world.a.mark_sent(row, "m1", now=at(5))
-    assert await world.b.alert_known("k", since=at(5)) is OutboxState.SENT
+    assert await world.b.alert_state("k", since=at(5)) is OutboxState.SENT
     for key, since in (("k", at(5.001)), ("other", T0), ("", T0)):
-        assert not await world.b.alert_known(key, since=since)
+        assert not await world.b.alert_state(key, since=since)
 
 
 @pytest.mark.parametrize("lose", [dead, given_up])
@@ -201,9 +201,9 @@ async def test_an_alert_of_which_a_message_is_lost_is_not_known(world: World, lo
     await an_alert(world, alert("pump", "k"), alert("pump, continued", "k"))
     await sent(world)
     await lose(world)
-    assert not await world.b.alert_known("k", since=T0)
+    assert not await world.b.alert_state("k", since=T0)
     await an_alert(world, alert("pump", "k"))
-    assert await world.b.alert_known("k", since=T0)
+    assert await world.b.alert_state("k", since=T0)
 
 
 async def test_an_alert_keeps_its_key_when_its_chat_moves(world: World) -> None:
@@ -215,7 +215,7 @@ async def test_an_alert_keeps_its_key_when_its_chat_moves(world: World) -> None:
     assert row.target == Target("telegram", "default", "-300", "7")
     (said,) = await world.b.outbox()
     assert (said.message.target.chat, said.message.alert) == ("-300", "k")
-    known = await world.b.alert_known("k", since=T0)
+    known = await world.b.alert_state("k", since=T0)
     assert (row.delivery, known) == ("pending", OutboxState.PENDING)
 
 
@@ -338,5 +338,5 @@ async def test_what_cannot_be_stored_is_replaced(world: World) -> None:
     row = await row_of(world.b, claimed.id)
     assert (row.detail, row.reply) == ("\ufffd", "\ufffd")
     assert row.target == replace(ANN, thread="\ufffd")
-    assert await world.b.alert_known("\0", since=T0)
+    assert await world.b.alert_state("\0", since=T0)
     assert (await world.b.run_facts(bad, spent_since=T0)) == PreconditionQuery()

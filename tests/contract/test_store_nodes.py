@@ -11,7 +11,7 @@ import pytest
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import LaneName, NodeId, RunId
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.run_steps import TakenStep
+from goclaw_py.core.run_steps import NewMessagesStep
 from goclaw_py.records import (
     InterruptedRun,
     LaneShare,
@@ -208,7 +208,7 @@ async def test_what_a_lost_run_had_taken_in_is_found_among_its_messages(world: W
     """OPS-4."""
     first, taken = await world.accept(ANN, ANN)
     await world.a.begin_run(new_run("r", first), node=A)
-    step = TakenStep("and Bob", (taken.id,))
+    step = NewMessagesStep("and Bob", (taken.id,))
     await world.a.note_run(RunId("r"), RunSoFar(steps=(step,)), node=A)
     now = await world.kill(A)
     await world.b.recover(now=now, max_attempts=1, apology=APOLOGY)

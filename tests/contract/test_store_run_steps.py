@@ -11,7 +11,7 @@ from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.core.run_steps import ResponseStep, RunStep, TakenStep
+from goclaw_py.core.run_steps import NewMessagesStep, ResponseStep, RunStep
 from goclaw_py.records import RunSoFar, ToolCall
 from goclaw_py.store.postgres.runs import steps
 from tests.support.store_jobs import claim_one, claimed_job, run_for
@@ -36,7 +36,7 @@ PAID = ToolCall("pay", '{"to": "ann"}', T0, seconds=1.0, ok=True, result="paid")
 ASKED = ResponseStep(b'{"parts": ["\\u0000"]}', Usage(1, 10, 5, 2, Decimal("0.1")))
 PAY = ToolStarted("c1", "pay", '{"to": "ann"}')
 RECEIPT = ToolEnded("c1", "pay", ok=True, result="paid\0")
-STEERED = TakenStep("and Bob")
+STEERED = NewMessagesStep("and Bob")
 
 
 async def test_a_claim_does_not_tell_of_runs_that_can_be_continued(world: World) -> None:
@@ -94,7 +94,7 @@ async def test_what_a_run_has_taken_in_stays_with_its_message(world: World) -> N
         rows = await world.a.claim_pending(A, now=T0, places=PLACES)
         return [(row.id, row.joined, row.attempts) for row in rows]
 
-    step = TakenStep("and Bob", (taken.id,))
+    step = NewMessagesStep("and Bob", (taken.id,))
     await begin("r1", ASKED, step)
     # What is done, or has its own run, is not taken.
     assert await joined() == [(first.id, None, 1), (taken.id, first.id, 0), (other.id, None, 0)]

@@ -10,7 +10,7 @@ import pytest
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
-from goclaw_py.core.run_steps import TakenStep
+from goclaw_py.core.run_steps import NewMessagesStep
 from goclaw_py.records import DroppedMessage, InboxKind, NewInbox, RunSoFar, Stops, SubagentTask
 from tests.support.store_jobs import a_job, added, claim_one, ended, row_of, run_for
 from tests.support.stores import (
@@ -139,7 +139,7 @@ async def test_after_a_stop_of_everything_no_run_begins_with_what_a_run_gives_ba
     """SPEC CMD-1: its end was decided at the stop, and could not be stored."""
     head, taken, waiting, of_bob = await world.accept(ANN, ANN, ANN, BOB)
     await world.a.begin_run(new_run("r", head), node=A)
-    step = TakenStep("and Bob", (taken.id,))
+    step = NewMessagesStep("and Bob", (taken.id,))
     await world.a.note_run(RunId("r"), RunSoFar(steps=(step,)), node=A)
     await stop(world, None)
     assert {row.id for row in await world.a.unanswered(key_of(ANN), ended=True)} == {waiting.id}
@@ -167,7 +167,7 @@ async def test_an_answer_that_was_finished_before_the_stop_is_stored(
 ) -> None:
     head, taken = await world.accept(ANN, ANN)
     await world.a.begin_run(new_run("r", head), node=A)
-    step = TakenStep("and Bob", (taken.id,))
+    step = NewMessagesStep("and Bob", (taken.id,))
     await world.a.note_run(RunId("r"), RunSoFar(steps=(step,)), node=A)
     await stop(world, None)
     answer = replace(end("r", Outcome.COMPLETED, "to both"), taken_in=(taken.id,))

@@ -333,7 +333,7 @@ async def test_an_alert_is_kept_as_long_as_the_log_of_heartbeats_tells_of_it(wor
     assert await world.a.sweep_heartbeat_runs(now=YEARS) == 1
     assert (await world.a.sweep_outbox(now=YEARS)).rows == 1
     assert await world.a.sweep_runs(now=YEARS) == 1
-    assert not await world.b.alert_known("key", since=T0)
+    assert not await world.b.alert_state("key", since=T0)
 
 
 # ---------------------------------------------------------------------------- stretches

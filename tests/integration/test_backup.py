@@ -55,12 +55,12 @@ def quiet(_step: object) -> None:
 
 async def save(settings: Settings, to: Path, *, files: bool = True) -> Saved:
     to.parent.mkdir(parents=True, exist_ok=True)
-    return await back_up(settings, to, files=files, tell=quiet)
+    return await back_up(settings, to, files=files, on_progress=quiet)
 
 
 async def bring_back(settings: Settings, file: Path, *, replace: bool = False) -> Restored:
     backup = await asyncio.to_thread(examine, file, quiet)
-    return await restore(settings, backup, replace=replace, files=True, tell=quiet)
+    return await restore(settings, backup, replace=replace, files=True, on_progress=quiet)
 
 
 @pytest.fixture
@@ -438,9 +438,9 @@ async def test_a_backup_and_a_restore_tell_how_far_they_are(
     settings, file = settings_of(filled, tmp_path / "a"), tmp_path / "x.tar.gz"
     saving: list[ProgressStep] = []
     restoring: list[ProgressStep] = []
-    await back_up(settings, file, files=True, tell=saving.append)
+    await back_up(settings, file, files=True, on_progress=saving.append)
     backup = examine(file, restoring.append)
-    await restore(settings, backup, replace=True, files=True, tell=restoring.append)
+    await restore(settings, backup, replace=True, files=True, on_progress=restoring.append)
     for steps in (saving, restoring):
         shares = {step.what: step.done / step.total for step in steps if step.total}
         assert all(0 <= share <= 1 for share in shares.values())
@@ -465,7 +465,9 @@ async def test_a_restore_that_is_interrupted_leaves_everything_as_it_was(
         if getattr(step, "what", "") == "restoring table outbox":
             task.cancel()
 
-    task = asyncio.create_task(restore(home, backup, replace=True, files=True, tell=interrupt))
+    task = asyncio.create_task(
+        restore(home, backup, replace=True, files=True, on_progress=interrupt)
+    )
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await all_rows(filled) == before
@@ -514,7 +516,7 @@ async def test_a_backup_that_is_interrupted_leaves_no_file(
         task.cancel()
 
     home = settings_of(filled, tmp_path)
-    task = asyncio.create_task(back_up(home, file, files=True, tell=interrupt))
+    task = asyncio.create_task(back_up(home, file, files=True, on_progress=interrupt))
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == []
@@ -530,7 +532,7 @@ async def test_a_file_that_was_exchanged_meanwhile_is_not_restored(
     file.unlink()
     await save(home, file)
     with pytest.raises(BackupError, match="changed during the restore"):
-        await restore(there, backup, replace=False, files=True, tell=quiet)
+        await restore(there, backup, replace=False, files=True, on_progress=quiet)
     assert await tables(other) == []
 
 

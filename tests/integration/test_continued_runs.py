@@ -13,7 +13,13 @@ from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import ApprovalNeeded, BudgetReached
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.run_events import Compacted, ToolEnded, ToolStarted, Usage
-from goclaw_py.core.run_steps import MOST_STORED, DecisionStep, ResponseStep, RunStep, TakenStep
+from goclaw_py.core.run_steps import (
+    MOST_STORED,
+    DecisionStep,
+    NewMessagesStep,
+    ResponseStep,
+    RunStep,
+)
 from goclaw_py.runs.agent_loop import HistoryEntry, LoopEvent, Role, TextPart
 from tests.support.continued import ALL_CALLS, ORDER, STEERED, Journal, execute, pay, steered
 from tests.support.model_agents import ModelAgents, look_up
@@ -33,7 +39,7 @@ async def test_a_run_reports_each_response_call_and_result(agent: ModelAgent) ->
     done = await execute(agent, steered())
     kinds = [type(step) for step in done.journal.steps]
     first = [ResponseStep, ToolStarted, ToolStarted, ToolEnded, ToolEnded]
-    assert kinds == [*first, TakenStep, ResponseStep, ToolStarted, ToolEnded, ResponseStep]
+    assert kinds == [*first, NewMessagesStep, ResponseStep, ToolStarted, ToolEnded, ResponseStep]
     used = [step.usage for step in done.journal.steps if isinstance(step, ResponseStep)]
     assert used[0].plus(used[1]).plus(used[2]) == done.result.usage
     assert done.calls == ALL_CALLS
@@ -77,8 +83,10 @@ async def test_two_messages_with_the_same_text_are_told_apart(
     waiting = [TextPart(STEERED, rows=(2,))]
     asked = request(ORDER, take=lambda: (waiting.pop(),) if waiting else ())
     steps = (await execute(agent, asked)).journal.steps
-    taken = next(number for number, step in enumerate(steps, 1) if isinstance(step, TakenStep))
-    assert steps[taken - 1] == TakenStep(STEERED, (2,))
+    taken = next(
+        number for number, step in enumerate(steps, 1) if isinstance(step, NewMessagesStep)
+    )
+    assert steps[taken - 1] == NewMessagesStep(STEERED, (2,))
     for new in ((), (STEERED,)):
         server.seen.clear()
         rest = await execute(agent, request(ORDER, take=Coming(*new)), steps[:taken])

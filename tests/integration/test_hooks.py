@@ -15,7 +15,7 @@ from goclaw_py.agents.tools import Registry
 from goclaw_py.app import gateway as app_gateway
 from goclaw_py.app import listeners
 from goclaw_py.app.parts import Parts, build_parts, chat_rules
-from goclaw_py.app.progress import Tell
+from goclaw_py.app.progress import OnProgress
 from goclaw_py.chat.channel import Hook, InboundHandler, WebAnswer, WebRequest
 from goclaw_py.chat.terminals import Terminals
 from goclaw_py.config import Settings, load
@@ -66,7 +66,9 @@ class Database:
     kind = "embedded"
     opened = 0
 
-    def __init__(self, _settings: Settings, _say: Callable[[str], None], *, tell: Tell) -> None:
+    def __init__(
+        self, _settings: Settings, _say: Callable[[str], None], *, on_progress: OnProgress
+    ) -> None:
         pass
 
     async def open(self, *, wait: bool, may_migrate: bool) -> FlakyStore:

@@ -18,7 +18,7 @@ import pytest
 from goclaw_py.core.errors import StoreError, StoreUnavailable
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.run_steps import TakenStep
+from goclaw_py.core.run_steps import NewMessagesStep
 from goclaw_py.records import Notice, RunSoFar, StoredStep
 from goclaw_py.store import migrate
 from goclaw_py.store.embedded import EmbeddedPostgres
@@ -364,7 +364,7 @@ async def test_what_waits_in_a_session_is_read_once_however_many_messages_come(
 async def test_a_damaged_step_is_told_from_the_others(postgres_database: Database) -> None:
     """SPEC OPS-8: the others are still shown."""
     run = RunId("r1")
-    step = TakenStep("and Bob")
+    step = NewMessagesStep("and Bob")
     async with opened(postgres_database) as store:
         await store.begin_run(new_run(run), node=A)
         await store.note_run(run, RunSoFar(steps=(step, step, step)), node=A)

@@ -17,7 +17,7 @@ from goclaw_py.agents.models import ModelAgent
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.core.run_steps import ResponseStep, RunStep, TakenStep
+from goclaw_py.core.run_steps import NewMessagesStep, ResponseStep, RunStep
 from goclaw_py.records import RunSoFar, RunStartResult, Store
 from goclaw_py.store.postgres.runs import steps as stored_steps
 from tests.support.continued import ALL_CALLS, ORDER, Done, execute, steered
@@ -47,7 +47,7 @@ def stored(steps: Sequence[RunStep]) -> tuple[RunStep, ...]:
 
 async def continued(agent: ModelAgent, steps: Sequence[RunStep], *, run: str = "run-2") -> Done:
     """Continue an interrupted run; a message that had joined it does not come again."""
-    is_steered = any(isinstance(step, TakenStep) for step in steps)
+    is_steered = any(isinstance(step, NewMessagesStep) for step in steps)
     asked = request(ORDER, run=run) if is_steered else steered(run=run)
     return await execute(agent, asked, stored(steps))
 
@@ -142,7 +142,7 @@ async def test_checkpoint_validity(
     Messages that had joined the run are part of its prompt.
     """
     asked = replace(request("hello"), interrupted="It had paid Ann.")
-    done = await execute(agent, asked, [*damaged, TakenStep("and Bob")])
+    done = await execute(agent, asked, [*damaged, NewMessagesStep("and Bob")])
     assert done.result.text == "you said: hello\nand Bob"
     assert "It had paid Ann." in str(server.seen[0].texts[0])
 

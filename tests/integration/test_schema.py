@@ -51,7 +51,7 @@ async def test_a_database_with_data_is_saved_before_it_changes(
     async with connection(address) as one:
         await migrate(one)
     steps: list[ProgressStep] = []
-    done = await migrate_schema(address, dump=dump, migrations=newer, tell=steps.append)
+    done = await migrate_schema(address, dump=dump, migrations=newer, on_progress=steps.append)
     assert steps[0].what == "backing up the database before its migration"
     told = [(step.what, step.done, step.total) for step in steps if step.unit == "migrations"]
     assert told == [(f"applying {name}", place, len(done)) for place, name in enumerate(done)]

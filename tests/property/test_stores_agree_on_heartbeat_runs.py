@@ -230,7 +230,7 @@ class Heartbeats(Player):
         return (
             [await store.run_facts(agent, spent_since=since) for agent in AGENTS],
             await store.heartbeat_usage(self.agent(), since=T0),
-            [await store.alert_known(key, since=since) for key in KEYS[1:]],
+            [await store.alert_state(key, since=since) for key in KEYS[1:]],
             await store.heartbeat_runs(
                 self.chance.choice([None, *AGENTS]),
                 limit=self.chance.randint(1, 4),

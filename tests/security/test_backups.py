@@ -19,7 +19,7 @@ import pytest
 
 from goclaw_py.app.backup.restore import Backup, examine, plan_restore, restore, settings_for
 from goclaw_py.app.backup.settings_use import settings_use
-from goclaw_py.app.progress import untold
+from goclaw_py.app.progress import ignore_progress
 from goclaw_py.config import Settings, load
 from goclaw_py.core.errors import BackupError, SettingError
 from goclaw_py.store import migrate
@@ -50,7 +50,7 @@ def hostile(folder: Path, settings: str) -> Backup:
         schema = [Applied(each.version, each.name, each.checksum) for each in migrate.known()]
         writer.finish(server=1, schema=schema, sequences={})
     key.unlink()
-    return examine(file, untold)
+    return examine(file, ignore_progress)
 
 
 def everything(folder: Path) -> set[str]:
@@ -89,7 +89,7 @@ async def test_settings_of_a_backup_leave_the_home_only_with_a_yes(
     with pytest.raises(BackupError, match=refused):
         await plan_restore(here, backup, files=True)
     with pytest.raises(BackupError, match=refused):
-        await restore(here, backup, replace=True, files=True, tell=untold)
+        await restore(here, backup, replace=True, files=True, on_progress=ignore_progress)
     assert everything(user) == before
     assert settings_for(here, backup, files=True, outside=True).file == home / "goclaw.toml"
 

@@ -72,7 +72,7 @@ def main(url: str, home: str, file: str, moment: str) -> None:
 
     settings = Settings(home=Path(home), database=DatabaseSettings(url=SecretStr(url)))
     backup = examine(Path(file), tell)
-    asyncio.run(restore(settings, backup, replace=True, files=True, tell=tell))
+    asyncio.run(restore(settings, backup, replace=True, files=True, on_progress=tell))
 
 
 if __name__ == "__main__":

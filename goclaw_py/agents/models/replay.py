@@ -69,7 +69,7 @@ from pydantic_ai.settings import ModelSettings
 
 from goclaw_py.core.approvals import Decision
 from goclaw_py.core.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
-from goclaw_py.core.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep
+from goclaw_py.core.run_steps import DecisionStep, NewMessagesStep, ResponseStep, RunStep
 
 UNKNOWN_RESULT = (
     "The outcome of this call is unknown: the program was interrupted after it had started the "
@@ -131,7 +131,7 @@ class _Exchange:
                 self.outcomes[call_id] = decision
             case DecisionStep(call_id, decision):
                 self.approvals[call_id] = decision
-            case TakenStep():
+            case NewMessagesStep():
                 self.taken.append(step.text)
 
 

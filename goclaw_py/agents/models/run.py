@@ -72,7 +72,7 @@ from goclaw_py.core.budget import BudgetScope, Limit
 from goclaw_py.core.errors import AgentError, ApprovalNeeded, BudgetReached
 from goclaw_py.core.outcomes import SCHEDULED, Trigger
 from goclaw_py.core.run_events import NO_USAGE, RunNote, RunNoted
-from goclaw_py.core.run_steps import ResponseStep, TakenStep
+from goclaw_py.core.run_steps import NewMessagesStep, ResponseStep
 from goclaw_py.core.text import is_blank
 from goclaw_py.runs.agent_loop import (
     AgentResult,
@@ -409,7 +409,7 @@ class ModelRun:
         text = "\n".join(part.text for part in new)
         if new:
             rows = (part.rows for part in new if isinstance(part, TextPart))
-            self._emit(TakenStep(text, tuple(chain.from_iterable(rows))))
+            self._emit(NewMessagesStep(text, tuple(chain.from_iterable(rows))))
         return "\n".join(filter(None, [*stored, text]))
 
     def _count_mistakes(

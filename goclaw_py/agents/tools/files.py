@@ -218,7 +218,7 @@ class SendFile(Tool[SendFileArguments]):
     async def call(self, arguments: SendFileArguments, here: ToolContext) -> str:
         """Attach it to the reply."""
 
-        def look(workspace: Workspace) -> OutFile:
+        def find_file(workspace: Workspace) -> OutFile:
             with workspace.reading(arguments.path) as file:
                 size_bytes = os.fstat(file.fileno()).st_size
             path = workspace.root.joinpath(*split_file_path(arguments.path, str(workspace.root)))
@@ -226,7 +226,7 @@ class SendFile(Tool[SendFileArguments]):
             return OutFile(kind, str(path), arguments.name or path.name, mime)
 
         async with here.attaching:
-            file = await in_workspace(here, look)
+            file = await in_workspace(here, find_file)
             here.attach(file)
         return f"{file.name} will be sent with your answer."
 

@@ -33,7 +33,7 @@ from goclaw_py.core.errors import BadMoment, ToolFailed, UnknownJob
 from goclaw_py.core.targets import Maker
 from goclaw_py.core.time.datetimes import any_moment
 from goclaw_py.core.time.zones import zone
-from goclaw_py.operations.jobs.models import JobChange, JobDraft, Keep, Requester
+from goclaw_py.operations.jobs.models import JobChange, JobDraft, Requester, Unchanged
 from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import JobQuery
 from goclaw_py.runs.toolbox import ToolContext
@@ -191,8 +191,10 @@ class ScheduleEdit(ScheduleTool[Edit]):
 
         The job service applies the limits of the job's creator, which may be higher.
         """
-        schedule = before.spec.schedule if isinstance(change.schedule, Keep) else change.schedule
-        name = before.spec.zone if isinstance(change.zone, Keep) else change.zone
+        schedule = (
+            before.spec.schedule if isinstance(change.schedule, Unchanged) else change.schedule
+        )
+        name = before.spec.zone if isinstance(change.zone, Unchanged) else change.zone
         if before.maker is Maker.MODEL or (schedule, name) == (
             before.spec.schedule,
             before.spec.zone,

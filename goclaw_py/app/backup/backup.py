@@ -17,7 +17,7 @@ from goclaw_py.app.audit import record
 from goclaw_py.app.backup.settings_use import SettingsUse
 from goclaw_py.app.backup.workspaces import LeftOut, files_in, is_storable, never_saved, workspaces
 from goclaw_py.app.database import Database
-from goclaw_py.app.progress import ProgressStep, Tell, in_thread
+from goclaw_py.app.progress import OnProgress, ProgressStep, in_thread
 from goclaw_py.config import Settings, secrets_in
 from goclaw_py.core.errors import BackupError
 from goclaw_py.core.time.clocks import SystemClock
@@ -66,7 +66,9 @@ def saved(file: Path, size: int, manifest: Manifest) -> Saved:
     )
 
 
-async def back_up(settings: Settings, to: Path | None, *, files: bool, tell: Tell) -> Saved:
+async def back_up(
+    settings: Settings, to: Path | None, *, files: bool, on_progress: OnProgress
+) -> Saved:
     """Save the database and, with ``files``, workspaces and settings, also while gateways run.
 
     ``to`` is a file that does not exist, or a folder; by default the current one. Raises
@@ -77,7 +79,9 @@ async def back_up(settings: Settings, to: Path | None, *, files: bool, tell: Tel
     with _new_file(file) as (out, part):
         writer = ArchiveWriter(out, release=version("goclaw_py"), made_at=now)
         try:
-            manifest = await _fill(writer, settings, file, part, files=files, tell=tell)
+            manifest = await _fill(
+                writer, settings, file, part, files=files, on_progress=on_progress
+            )
         except BaseException:
             writer.abandon()
             raise
@@ -85,15 +89,21 @@ async def back_up(settings: Settings, to: Path | None, *, files: bool, tell: Tel
 
 
 async def _fill(
-    writer: ArchiveWriter, settings: Settings, file: Path, part: Path, *, files: bool, tell: Tell
+    writer: ArchiveWriter,
+    settings: Settings,
+    file: Path,
+    part: Path,
+    *,
+    files: bool,
+    on_progress: OnProgress,
 ) -> Manifest:
     if files:
         _add_settings(writer, settings)
-    database = Database(settings, tell=tell, create=False)
+    database = Database(settings, on_progress=on_progress, create=False)
     try:
         async with connection(await database.address()) as one:
             async with snapshot(one, migrate.known()) as now:
-                await _add_tables(writer, now, tell)
+                await _add_tables(writer, now, on_progress)
                 numbers = await now.sequences()
             # An older schema may have no audit log yet.
             if any(table.name == "audit" for table in now.tables):
@@ -101,7 +111,7 @@ async def _fill(
     finally:
         await database.close()
     if files:
-        await _add_files(writer, settings, part, tell)
+        await _add_files(writer, settings, part, on_progress)
     schema = [Applied(number, *found) for number, found in sorted(now.applied.items())]
     return await in_thread(writer.finish, server=now.server, schema=schema, sequences=numbers)
 
@@ -159,20 +169,22 @@ def _add_settings(writer: ArchiveWriter, settings: Settings) -> None:
         writer.add_settings(text)
 
 
-async def _add_tables(writer: ArchiveWriter, now: Snapshot, tell: Tell) -> None:
+async def _add_tables(writer: ArchiveWriter, now: Snapshot, on_progress: OnProgress) -> None:
     sizes = await now.sizes()
     total, before = sum(sizes.values()), 0
     for table in now.tables:
         target = writer.table(table.name, table.columns)
         # A text takes more or less room than its table, so the size of the table is the limit.
-        part = partial(_report_part, tell, table.name, before, sizes[table.name], total)
+        part = partial(_report_part, on_progress, table.name, before, sizes[table.name], total)
         await _add_table(now, table, target, part)
         await in_thread(target.end)
         before += sizes[table.name]
 
 
-def _report_part(tell: Tell, table: str, before: int, size: int, total: int, copied: int) -> None:
-    tell(ProgressStep(f"saving table {table}", before + min(copied, size), total, "bytes"))
+def _report_part(
+    on_progress: OnProgress, table: str, before: int, size: int, total: int, copied: int
+) -> None:
+    on_progress(ProgressStep(f"saving table {table}", before + min(copied, size), total, "bytes"))
 
 
 async def _add_table(
@@ -192,7 +204,9 @@ async def _add_table(
     await now.copy(table, write)
 
 
-async def _add_files(writer: ArchiveWriter, settings: Settings, part: Path, tell: Tell) -> None:
+async def _add_files(
+    writer: ArchiveWriter, settings: Settings, part: Path, on_progress: OnProgress
+) -> None:
     left_out, skipped, done = LeftOut(), never_saved(settings, part), 0
     for agent, root in workspaces(settings).items():
         found = files_in(root, skipped, left_out)
@@ -203,7 +217,7 @@ async def _add_files(writer: ArchiveWriter, settings: Settings, part: Path, tell
                     left_out.add("invalid file names", str(root / path))
                     continue
                 done += await in_thread(writer.add_file, agent, path, file)
-                tell(ProgressStep(f"saving files of {agent}", done, unit="bytes"))
+                on_progress(ProgressStep(f"saving files of {agent}", done, unit="bytes"))
         finally:
             found.close()
     writer.notes += left_out.words()

@@ -17,7 +17,7 @@ from goclaw_py.app.backup.backup import Saved, saved
 from goclaw_py.app.backup.settings_use import settings_use
 from goclaw_py.app.backup.workspaces import Staging, filled, homes_of, pieces_of
 from goclaw_py.app.database import Database
-from goclaw_py.app.progress import ProgressStep, Tell, in_thread, untold
+from goclaw_py.app.progress import OnProgress, ProgressStep, ignore_progress, in_thread
 from goclaw_py.config import Settings, load
 from goclaw_py.core.errors import BackupError
 from goclaw_py.store import migrate
@@ -85,7 +85,7 @@ class Restored:
 # ---------------------------------------------------------------------------- examine
 
 
-def examine(file: Path, tell: Tell) -> Backup:
+def examine(file: Path, on_progress: OnProgress) -> Backup:
     """Read a whole backup and compare it with its manifest. Changes nothing; blocks.
 
     Raises ``BackupError`` for anything that is not an undamaged backup, or one of a newer release.
@@ -98,7 +98,7 @@ def examine(file: Path, tell: Tell) -> Backup:
             if member.kind is MemberKind.SETTINGS:
                 text = b"".join(iter(member.read, b"")).decode("utf-8")
             while member.read():
-                tell(ProgressStep("checking the backup", opened.tell(), size, "bytes"))
+                on_progress(ProgressStep("checking the backup", opened.tell(), size, "bytes"))
         _check_schema(reader.manifest)
     return Backup(file.absolute(), size, reader.manifest, text)
 
@@ -175,12 +175,17 @@ def _settings_written(settings: Settings, text: str) -> Iterator[None]:
 
 
 async def plan_restore(
-    settings: Settings, backup: Backup, *, files: bool, outside: bool = False, tell: Tell = untold
+    settings: Settings,
+    backup: Backup,
+    *,
+    files: bool,
+    outside: bool = False,
+    on_progress: OnProgress = ignore_progress,
 ) -> InTheWay:
     """Return what a restore would replace. Raises ``BackupError`` if it is impossible."""
     ours = settings_for(settings, backup, files=files, outside=outside)
     roots = homes_of(ours, backup.manifest.files if files else (), backup.file)
-    database = Database(ours, tell=tell)
+    database = Database(ours, on_progress=on_progress)
     try:
         async with connection(await database.address()) as one:
             await migrate.check_server(one)
@@ -202,7 +207,7 @@ async def restore(
     replace: bool,
     files: bool,
     outside: bool = False,
-    tell: Tell,
+    on_progress: OnProgress,
 ) -> Restored:
     """Restore everything in one transaction; after an error, nothing has changed.
 
@@ -217,8 +222,8 @@ async def restore(
         roots = homes_of(ours, backup.manifest.files if files else (), backup.file)
         if not replace:
             InTheWay((), tuple(filled(roots))).refuse()
-        database = Database(ours, tell=tell)
-        work = _Restoring(backup, Staging(roots), tell)
+        database = Database(ours, on_progress=on_progress)
+        work = _Restoring(backup, Staging(roots), on_progress)
         try:
             migrated = await work.run(database, replace=replace)
         finally:
@@ -235,10 +240,10 @@ async def restore(
 class _Restoring:
     """One restore."""
 
-    def __init__(self, backup: Backup, staging: Staging, tell: Tell) -> None:
+    def __init__(self, backup: Backup, staging: Staging, on_progress: OnProgress) -> None:
         self._backup = backup
         self._staging = staging
-        self._tell = tell
+        self._tell = on_progress
         self._done = 0
 
     async def run(self, database: Database, *, replace: bool) -> list[str]:

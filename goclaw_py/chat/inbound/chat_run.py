@@ -36,7 +36,7 @@ from goclaw_py.core.run_events import (
     ToolEnded,
     ToolStarted,
 )
-from goclaw_py.core.run_steps import TakenStep, ValueStep
+from goclaw_py.core.run_steps import NewMessagesStep, ValueStep
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import NewRun, RunEnd
@@ -201,7 +201,7 @@ class ChatRunExecutor:
         chained = await self.chains.check(turn)
         self._drafts.begin(turn, begun, node)
         await self._add_background(turn)
-        steps = [step.rows for step in begun.steps or () if isinstance(step, TakenStep)]
+        steps = [step.rows for step in begun.steps or () if isinstance(step, NewMessagesStep)]
         rows = [row for row in turn.rows if not any(row.id in replayed for replayed in steps)]
         files = turn.progress.pop_files(await self._received.fetch(rows))
         chat, sender, asks = turn.chat, turn.rows[0].message.of_whom, _approval_chat(turn)

@@ -79,12 +79,12 @@ def simulate(
     settings = cli(ctx).settings()
     at_first = cli(ctx).ask(lambda control: known(control, settings, guess))
     since, rules = at_first.now.replace(microsecond=0), forecast_rules(settings)
-    with progress("simulating") as tell:
+    with progress("simulating") as on_progress:
 
-        def told(hours: int) -> None:
-            tell(_step(hours, days))
+        def on_hours(hours: int) -> None:
+            on_progress(_step(hours, days))
 
-        found = forecast(rules, at_first.given, since=since, days=days, tell=told)
+        found = forecast(rules, at_first.given, since=since, days=days, on_progress=on_hours)
     if html is not None:
         from goclaw_py.cli.simulate.page import page  # noqa: PLC0415
 

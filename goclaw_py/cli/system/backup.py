@@ -47,8 +47,8 @@ def backup(
     settings = cli(ctx).settings()
     from goclaw_py.cli import composition  # noqa: PLC0415
 
-    with progress("saving the database") as tell:
-        done = waited_for(composition.back_up(settings, to, files=files, tell=tell))
+    with progress("saving the database") as on_progress:
+        done = waited_for(composition.back_up(settings, to, files=files, on_progress=on_progress))
     _show_saved(done, as_json=as_json)
 
 
@@ -82,8 +82,8 @@ def restore(
     from goclaw_py.cli import composition  # noqa: PLC0415
     from goclaw_py.config import find_file  # noqa: PLC0415  (not needed for --help)
 
-    with progress("checking the backup") as tell:
-        found = composition.examine(file, tell)
+    with progress("checking the backup") as on_progress:
+        found = composition.examine(file, on_progress)
     if chosen.check:
         home, _ = find_file(cli(ctx).config, os.environ)
         _show_saved(_checked(found, home), as_json=chosen.as_json)
@@ -98,14 +98,14 @@ def restore(
             composition.in_the_way(settings, found, files=chosen.files, outside=outside)
         )
     _agree(there, found, chosen)
-    with progress("restoring") as tell:
+    with progress("restoring") as on_progress:
         work = composition.restore(
             settings,
             found,
             replace=chosen.replace,
             files=chosen.files,
             outside=outside,
-            tell=tell,
+            on_progress=on_progress,
         )
         done = waited_for(work)
     _show_restored(done, as_json=chosen.as_json)

@@ -205,10 +205,10 @@ def answer_(
 def _decide(
     ctx: typer.Context, approval: str, decision: Decision, *, rule: str = "", as_json: bool
 ) -> None:
-    def said(one: Approval) -> None:
+    def show(one: Approval) -> None:
         typer.echo(f"{display.cell(one.request.tool)}: {_state(one)}")
 
-    output = Printer(Approval, said, as_json)
+    output = Printer(Approval, show, as_json)
     answer(ctx, lambda control: control.approvals.decide(approval, decision, rule=rule), output)
 
 

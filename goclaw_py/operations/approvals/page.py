@@ -64,8 +64,8 @@ def routes(service: PageServices) -> list[Route]:
             return back_to("/approvals", "nothing")
         return back_to("/approvals", "removed")
 
-    look, part = partial(_load, control), "approvals/page.html"
-    page = Page("/approvals", "approvals", "Approvals", look, ("before",), part=part)
+    load, part = partial(_load, control), "approvals/page.html"
+    page = Page("/approvals", "approvals", "Approvals", load, ("before",), part=part)
     return [
         *service.routes(page),
         Route("/approvals/decide", decide, methods=["POST"]),

@@ -29,7 +29,7 @@ _KINDS: Final[Mapping[str, str]] = {
 def routes(service: PageServices) -> list[Route]:
     """Return the page."""
 
-    async def look(query: Query) -> Facts:
+    async def load(query: Query) -> Facts:
         fields = (
             time_range("Done", "7d"),
             Field("who", "Who", placeholder="name, id, address, chat or command"),
@@ -51,7 +51,7 @@ def routes(service: PageServices) -> list[Route]:
 
     params = params_of("range", *_FIELDS)
     part, frame = "audit/page.html", "filtered.html"
-    page = Page("/audit", "audit", "Audit log", look, params, 5.0, part=part, frame=frame)
+    page = Page("/audit", "audit", "Audit log", load, params, 5.0, part=part, frame=frame)
     return service.routes(page)
 
 

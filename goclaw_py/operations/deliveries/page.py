@@ -67,8 +67,8 @@ def routes(service: PageServices) -> list[Route]:
         return Route(f"/deliveries/{box}/{verb}", answer, methods=["POST"])
 
     params, part = params_of(*_FILTERS, "stale"), "deliveries/page.html"
-    look = partial(_load, service)
-    page = Page("/deliveries", "deliveries", "Deliveries", look, params, 3.0, part=part)
+    load = partial(_load, service)
+    page = Page("/deliveries", "deliveries", "Deliveries", load, params, 3.0, part=part)
     return [
         *service.routes(page),
         Route("/deliveries/all", _all(service), methods=["POST"]),

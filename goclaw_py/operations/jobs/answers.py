@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from goclaw_py.core.ids import OccurrenceId, RunId
-from goclaw_py.operations.jobs.models import KEEP, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.operations.jobs.models import UNCHANGED, JobChange, JobDraft, RunNow, StartedNow
 from goclaw_py.records import JobPage
 from goclaw_py.schedule.jobs.job_json import job_of, plain
 from goclaw_py.schedule.jobs.models import JobState
@@ -29,7 +29,7 @@ def draft_json(draft: JobDraft) -> dict[str, object]:
 def change_json(change: JobChange) -> dict[str, object]:
     """Return a change as ``ChangeBody``."""
     given = {each.name: getattr(change, each.name) for each in fields(change)}
-    return {key: plain(value) for key, value in given.items() if value is not KEEP}
+    return {key: plain(value) for key, value in given.items() if value is not UNCHANGED}
 
 
 def page_of(answer: dict[str, Any]) -> JobPage:

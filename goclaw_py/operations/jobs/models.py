@@ -68,13 +68,13 @@ class JobDraft:
     next_run_at: datetime | None = None
 
 
-class Keep(StrEnum):
+class Unchanged(StrEnum):
     """The value of a field that an edit does not change."""
 
-    KEEP = "keep"
+    UNCHANGED = "keep"
 
 
-KEEP = Keep.KEEP
+UNCHANGED = Unchanged.UNCHANGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +87,22 @@ class JobChange:
         revision: The revision that the job must have; None: any.
     """
 
-    slug: str | Keep = KEEP
-    name: str | Keep = KEEP
-    schedule: Schedule | Keep = KEEP
-    zone: str | Keep = KEEP
-    payload: Payload | Keep = KEEP
-    agent: AgentName | Keep = KEEP
-    target: JobTarget | Keep = KEEP
-    peer: PeerKind | Keep = KEEP
-    notify: Notify | Keep = KEEP
-    session: str | Keep = KEEP
-    policy: Mapping[str, object] | Keep = KEEP
-    max_runs: int | Keep | None = KEEP
-    not_after: datetime | Keep | None = KEEP
-    wake_heartbeat: bool | Keep = KEEP
-    source: str | Keep = KEEP
-    state: JobState | Keep = KEEP
+    slug: str | Unchanged = UNCHANGED
+    name: str | Unchanged = UNCHANGED
+    schedule: Schedule | Unchanged = UNCHANGED
+    zone: str | Unchanged = UNCHANGED
+    payload: Payload | Unchanged = UNCHANGED
+    agent: AgentName | Unchanged = UNCHANGED
+    target: JobTarget | Unchanged = UNCHANGED
+    peer: PeerKind | Unchanged = UNCHANGED
+    notify: Notify | Unchanged = UNCHANGED
+    session: str | Unchanged = UNCHANGED
+    policy: Mapping[str, object] | Unchanged = UNCHANGED
+    max_runs: int | Unchanged | None = UNCHANGED
+    not_after: datetime | Unchanged | None = UNCHANGED
+    wake_heartbeat: bool | Unchanged = UNCHANGED
+    source: str | Unchanged = UNCHANGED
+    state: JobState | Unchanged = UNCHANGED
     revision: int | None = None
 
 

@@ -37,8 +37,8 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
     """
     control = service.control
 
-    look, part = partial(_load, control, service.now), "people/people.html"
-    page = Page("/people", "people", "People", look, ("before",), 3.0, part=part, frame=_FRAME)
+    load, part = partial(_load, control, service.now), "people/people.html"
+    page = Page("/people", "people", "People", load, ("before",), 3.0, part=part, frame=_FRAME)
 
     async def approve(request: Request) -> Response:
         fields = await form(request)

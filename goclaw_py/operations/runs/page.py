@@ -65,19 +65,19 @@ def routes(service: PageServices) -> list[Route]:
     params = params_of("range", "agent", "trigger", "sender", "session")
     listed = Page(
         *("/runs", "runs", "Runs", partial(_list, service), params, 2.0),
-        keeps=True,
+        is_cached=True,
         part="runs/page.html",
         frame="filtered.html",
     )
     params = params_of("span", "from", "to", "agent", "trigger", "outcome")
     timeline = Page(
         *("/timeline", "timeline", "Timeline", partial(_timeline, service), params, 2.0),
-        keeps=True,
+        is_cached=True,
         part="runs/timeline.html",
         frame="filtered.html",
     )
-    look = partial(_run, service.control)
-    one = Page("/runs/view", "run", "Run", look, ("id",), every_s=2.0, part="runs/run.html")
+    load = partial(_run, service.control)
+    one = Page("/runs/view", "run", "Run", load, ("id",), every_s=2.0, part="runs/run.html")
 
     async def show(request: Request) -> Response:
         """Show a run by its id or the beginning of it."""

@@ -52,12 +52,12 @@ def routes(service: PageServices) -> list[Route]:
         await control.sessions.reset(SessionKey(session.key))
         return back_to("/sessions/view", "saved", key=session.key)
 
-    look, params = partial(_load, service), params_of(*_FILTERS)
+    loader, params = partial(_load, service), params_of(*_FILTERS)
     part, frame = "sessions/page.html", "filtered.html"
     one, shown = "sessions/session.html", ("key",)
     return [
         *service.routes(
-            Page("/sessions", "sessions", "Sessions", look, params, 3.0, part=part, frame=frame)
+            Page("/sessions", "sessions", "Sessions", loader, params, 3.0, part=part, frame=frame)
         ),
         *service.routes(Page("/sessions/view", "session", "Session", load, shown, 2.0, part=one)),
         Route("/sessions/reset", reset, methods=["POST"]),

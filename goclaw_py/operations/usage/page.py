@@ -34,7 +34,7 @@ def routes(service: PageServices) -> list[Route]:
     """Return the page."""
     control = service.control
 
-    async def look(query: Query) -> Facts:
+    async def load(query: Query) -> Facts:
         days, zone = RANGES.get(query.get("range", ""), RANGES["7d"]), query.get("tz", "UTC")
         by = next((one for one in GROUPS if one == query.get("by")), Grouping.AGENT)
         try:
@@ -59,8 +59,8 @@ def routes(service: PageServices) -> list[Route]:
         }
 
     page = Page(
-        *("/usage", "usage", "Usage", look, _FILTERS, 30.0),
-        keeps=True,
+        *("/usage", "usage", "Usage", load, _FILTERS, 30.0),
+        is_cached=True,
         part="usage/page.html",
         frame="usage/frame.html",
     )

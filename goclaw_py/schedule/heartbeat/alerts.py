@@ -93,7 +93,7 @@ class Alerts:
         whole = _with_files(text, [file.name for file in files])
         key = await in_thread_if_long(len(whole), partial(alert_key, agent, there, whole))
         since = self._clock.now() - SAME_FOR
-        known = await self._store.alert_known(key, since=since)
+        known = await self._store.alert_state(key, since=since)
         if known is not None:
             detail = "it was told before" if known is OutboxState.SENT else SAME_WAITS
             return HeartbeatOutcome(HeartbeatRunStatus.DUPLICATE, detail, said.text, target)
@@ -201,7 +201,7 @@ class Alerts:
         said = "\n\n".join(filter(None, texts))
         key = await self._next_key(lost, policy, said)
         say = []
-        if await self._store.alert_known(key, since=now - SAME_FOR) is None:
+        if await self._store.alert_state(key, since=now - SAME_FOR) is None:
             # As it stands: what one channel has written as its own is no Markdown.
             head = wording_heartbeat.undelivered(place, lost.why, texts[0] if texts else "")
             parts = [head, *filter(None, texts[1:])]

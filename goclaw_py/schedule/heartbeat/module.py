@@ -108,7 +108,7 @@ class HeartbeatModule:
             store, clock, tuple(setup.policies), plans, self.heartbeat_runs, self.wake
         )
         self._problems: dict[AgentName, str] = {}
-        self._untold: Sequence[Undelivered] = ()
+        self._unreported: Sequence[Undelivered] = ()
 
     # ------------------------------------------------------------------ duties
 
@@ -129,7 +129,7 @@ class HeartbeatModule:
         """Send undelivered alerts to the next possible chat, until cancelled."""
         while True:
             try:
-                self._untold = await self._alerts.notify_undelivered(
+                self._unreported = await self._alerts.notify_undelivered(
                     self._setup.policies, self._places
                 )
             except StoreUnavailable as error:
@@ -172,7 +172,7 @@ class HeartbeatModule:
 
     def warnings(self) -> tuple[str, ...]:
         """Return warnings for operators (SPEC HB-8)."""
-        problems = [*self._problems.items(), *((lost.agent, lost.why) for lost in self._untold)]
+        problems = [*self._problems.items(), *((lost.agent, lost.why) for lost in self._unreported)]
         return tuple(
             f"heartbeat of {agent}: {problem}; see: goclaw heartbeat why {agent}"
             for agent, problem in problems

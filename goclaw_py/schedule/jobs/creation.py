@@ -11,7 +11,7 @@ from goclaw_py.core.errors import BadJob
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId, Owner
 from goclaw_py.core.messages import Target
 from goclaw_py.core.targets import Maker
-from goclaw_py.operations.jobs.models import KEEP, JobChange, JobDraft, Keep, Requester
+from goclaw_py.operations.jobs.models import UNCHANGED, JobChange, JobDraft, Requester, Unchanged
 from goclaw_py.schedule.jobs.authorization import is_own_chat, permit
 from goclaw_py.schedule.jobs.models import (
     OPERATOR,
@@ -152,7 +152,7 @@ def reschedules(rules: JobCreationRules, before: Job, after: Job) -> bool:
 def _changed_state(job: Job, change: JobChange, by: Requester, *, rescheduled: bool) -> JobState:
     """Return the state that an edit requests. Raises ``BadJob``."""
     state = change.state
-    if isinstance(state, Keep):
+    if isinstance(state, Unchanged):
         return JobState.ACTIVE if rescheduled and job.state in _OVER else job.state
     if state is job.state:
         return state
@@ -259,9 +259,9 @@ def _changed_spec(spec: JobSpec, change: JobChange) -> JobSpec:
     given: dict[str, Any] = {
         each.name: value
         for each in fields(spec)
-        if (value := getattr(change, each.name)) is not KEEP
+        if (value := getattr(change, each.name)) is not UNCHANGED
     }
-    if not isinstance(change.policy, Keep):
+    if not isinstance(change.policy, Unchanged):
         given["policy"] = _merged(spec.policy, change.policy)
     return replace(spec, **given)
 

@@ -72,7 +72,7 @@ class JobModule:
         self._enabled = setup.rules.enabled
         self._clock = clock
         self._store = store
-        self._untold: Sequence[UnreportedOccurrence] = ()
+        self._unreported: Sequence[UnreportedOccurrence] = ()
         self.wake = WakeEvent()
         self.service = JobService(
             store,
@@ -116,7 +116,7 @@ class JobModule:
         """Send undelivered results to another chat once one can be found, until cancelled."""
         while True:
             try:
-                self._untold = await self._notifications.send_unreported()
+                self._unreported = await self._notifications.send_unreported()
             except StoreUnavailable as error:
                 log.debug("store_unavailable", extra={"error": str(error), "part": "job_results"})
             await asyncio.sleep(_LOOK_S)
@@ -132,7 +132,7 @@ class JobModule:
         return tuple(
             f"the result of {one.job.spec.slug} could not be delivered: {one.error}; "
             f"see: goclaw cron runs --job {one.job.spec.slug}"
-            for one in self._untold
+            for one in self._unreported
         )
 
     def name_of(self, job: JobId) -> str | None:

@@ -249,8 +249,8 @@ class JobNotifications:
 
         A job that is deleted after its delivery is deleted then. Raises ``StoreUnavailable``.
         """
-        untold = await self._store.settle_results(now=self._clock.now())
-        return [one for one in untold if not await self._notify_elsewhere(one)]
+        unreported = await self._store.settle_results(now=self._clock.now())
+        return [one for one in unreported if not await self._notify_elsewhere(one)]
 
     async def _notify_elsewhere(self, lost: UnreportedOccurrence) -> bool:
         """Return False if no chat can receive it."""

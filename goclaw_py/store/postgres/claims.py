@@ -149,7 +149,7 @@ class LockedOccurrences(LockedClaims[OccurrenceEnd]):
         await connection.fetch(_JOBS["prune"], jobs, [end.keep for end in ends.values()])
 
 
-async def let_go(
+async def release_occurrences(
     connection: Connection,
     pairs: Sequence[Row],
     nodes: Sequence[NodeId],
@@ -243,7 +243,7 @@ async def end_heartbeat_runs(
     return set(told["refused"])
 
 
-async def give_back(connection: Connection, held: Sequence[Row]) -> None:
+async def release_heartbeat_runs(connection: Connection, held: Sequence[Row]) -> None:
     """Release the runs of locked heartbeats, and send a notice."""
     if held:
         await connection.fetch(
@@ -271,7 +271,7 @@ async def release_claims(
     """
     pairs = await connection.fetch(_JOBS["claimed_by"], nodes, only)
     status = OccurrenceStatus.LOST if died else OccurrenceStatus.INTERRUPTED
-    await let_go(connection, pairs, nodes, status, now)
+    await release_occurrences(connection, pairs, nodes, status, now)
     held = await connection.fetch(_HEARTBEAT_RUNS["lock_claimed"], list(nodes), only)
     if not held:
         return
@@ -294,7 +294,9 @@ async def release_claims(
         if row["heartbeat_run"] in attempts
     }
     await end_heartbeat_runs(connection, lost.values())
-    await give_back(connection, [row for row in held if row["heartbeat_run"] not in lost])
+    await release_heartbeat_runs(
+        connection, [row for row in held if row["heartbeat_run"] not in lost]
+    )
     await notify(connection, [Notice.CRON])
 
 

@@ -119,7 +119,7 @@ set notified = true
 where channel = $1 and account = $2 and chat = $3 and thread = $4 and gone <> '' and not notified
 returning thread;
 
--- name: last_heard
+-- name: last_activity
 -- Return where people last wrote, before a position, except for chats that do not accept messages
 -- or are denied. The order is that of the list of sessions.
 select s.channel, s.account, s.chat, s.thread, s.peer, s.agent, s.last_sender, s.last_heard_at

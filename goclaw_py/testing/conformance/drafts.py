@@ -47,7 +47,7 @@ async def where_drafts_are_offered_they_may_be_shown(scene: Scene) -> None:
 
 
 @check("CHAN-1", without=Offer.DRAFTS)
-async def where_drafts_are_not_offered_none_are_asked_for(scene: Scene) -> None:
+async def a_channel_without_drafts_refuses_them(scene: Scene) -> None:
     """Check that ``drafts`` returns False without ``Offer.DRAFTS``.
 
     Otherwise a rig that forgets to offer drafts would hide that they do not work.

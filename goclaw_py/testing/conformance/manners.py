@@ -163,20 +163,20 @@ async def its_names_never_change(scene: Scene) -> None:
     """
     rig, channel = scene.rig, scene.rig.channel
 
-    def told() -> tuple[object, ...]:
+    def names_now() -> tuple[object, ...]:
         names = channel.name, channel.account, channel.lease, channel.identity
         return *names, channel.trusted, channel.hook
 
-    names = told()
+    names = names_now()
     require(_NAME.fullmatch(channel.name), f"a name is of a-z 0-9 - _, not {channel.name!r}")
     require(channel.account and ":" not in channel.account, "an account has a name without colon")
     require(channel.lease is None or channel.lease, "a lease has a name")
     async with scene.receiving():
         rig.say(rig.ann, "one")
         await scene.until_accepted("one")
-        require(told() == names, "they are the same while it receives")
+        require(names_now() == names, "they are the same while it receives")
     await scene.call(channel.close())
-    require(told() == names, "they are the same at the end")
+    require(names_now() == names, "they are the same at the end")
     await rig.restart()
     again = rig.channel
     same = (again.name, again.account, again.lease, again.identity) == names[:4]
@@ -212,7 +212,7 @@ async def it_is_connected_while_all_is_well(scene: Scene) -> None:
 
 
 @check("IO-4")
-async def its_pace_is_one_that_can_be_kept(scene: Scene) -> None:
+async def its_rate_limits_are_valid(scene: Scene) -> None:
     """Check that the rate limits of any chat are valid and share one account limit."""
     account = set()
     for place in _places(scene.rig):
@@ -228,13 +228,13 @@ async def its_pace_is_one_that_can_be_kept(scene: Scene) -> None:
 async def it_says_of_any_chat_whether_it_is_reached(scene: Scene) -> None:
     """Check that ``reaches`` returns a bool for any chat, unknown chats included."""
     for place in _places(scene.rig):
-        told = scene.rig.channel.reaches(place.chat)
-        require(isinstance(told, bool), f"True or False, not {told!r}")
+        reached = scene.rig.channel.reaches(place.chat)
+        require(isinstance(reached, bool), f"True or False, not {reached!r}")
     require(scene.rig.channel.reaches(scene.rig.ann.chat), "ann can be reached")
 
 
 @check("CHAN-1", Offer.SETTINGS)
-async def a_wrong_setting_is_told_by_its_name(scene: Scene) -> None:
+async def an_unknown_setting_is_named_in_the_error(scene: Scene) -> None:
     """Check that an unknown setting raises a ``SettingError`` with its key, before connecting."""
     kind = scene.rig.kind
     require(kind is not None, "a rig that offers settings has a kind")

@@ -24,7 +24,7 @@ _LONG_S = 1.5
 
 
 @check("CHAN-1")
-async def what_somebody_says_comes_in_as_it_was_said(scene: Scene) -> None:
+async def a_received_message_has_every_field(scene: Scene) -> None:
     """Check that a received message has every field on which the runtime relies."""
     rig, text = scene.rig, "two words\n\n& <a> *line* \U0001f600 é"
     async with scene.receiving():
@@ -42,7 +42,7 @@ async def what_somebody_says_comes_in_as_it_was_said(scene: Scene) -> None:
 
 
 @check("IO-1")
-async def what_was_said_while_nobody_received_comes_later(scene: Scene) -> None:
+async def messages_sent_before_receive_are_not_skipped(scene: Scene) -> None:
     """Check that no message sent before ``receive`` began is skipped."""
     rig = scene.rig
     rig.say(rig.ann, "early")
@@ -246,7 +246,7 @@ async def a_message_that_is_delivered_twice_has_one_external_id(scene: Scene) ->
 
 
 @check("IO-4")
-async def messages_of_a_chat_come_in_the_order_in_which_they_were_said(scene: Scene) -> None:
+async def messages_of_a_chat_arrive_in_order(scene: Scene) -> None:
     """Check that messages of a chat keep their order, also after a failed commit."""
     rig, inbox = scene.rig, scene.inbox
     said = [f"{number:02}" for number in range(_MANY)]

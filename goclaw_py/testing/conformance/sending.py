@@ -34,11 +34,11 @@ async def shown(scene: Scene, chat: Target, number: str) -> SeenMessage:
     require(_is_id(number), f"send returns an id, not {number!r}")
     found = {}
 
-    def look() -> bool:
+    def is_shown() -> bool:
         found.update({seen.id: seen for seen in scene.rig.seen(chat)})
         return number in found
 
-    await scene.until(look, "what was sent stands in its chat, under the id that send returned")
+    await scene.until(is_shown, "what was sent stands in its chat, under the id that send returned")
     return found[number]
 
 
@@ -105,7 +105,7 @@ async def an_answer_to_a_message_that_is_gone_arrives(scene: Scene) -> None:
 
 
 @check("CHAN-6")
-async def buttons_take_nothing_from_their_message(scene: Scene) -> None:
+async def a_message_with_buttons_keeps_its_text(scene: Scene) -> None:
     """Check that the text of a message with buttons arrives, even without button support."""
     rows = ((Button("Yes", "y:1"), Button("No", "n:1")), (Button("Later", "l"),))
     message = OutboundMessage(scene.rig.ann, "really?", buttons=rows)
@@ -206,7 +206,7 @@ async def a_message_that_is_never_accepted_is_undeliverable(scene: Scene) -> Non
 
 
 @check("CHAN-7", Trouble.CHAT_GONE)
-async def a_chat_that_is_gone_is_told_as_gone(scene: Scene) -> None:
+async def sending_to_a_deleted_chat_raises_chat_gone(scene: Scene) -> None:
     """Check that sending to a deleted chat raises ``ChatGone`` and other chats still work."""
     error = await _meets(scene, Trouble.CHAT_GONE)
     require(not error.retryable, "nobody tries it again")
@@ -224,7 +224,7 @@ async def a_chat_that_moved_tells_where_to(scene: Scene) -> None:
 
 
 @check("CHAN-8", Trouble.ACCOUNT_REFUSED)
-async def an_account_that_is_refused_is_told_as_refused(scene: Scene) -> None:
+async def a_refused_account_raises_channel_refused(scene: Scene) -> None:
     """Check that a refused account raises ``ChannelRefused``, which is not retryable."""
     error = await _meets(scene, Trouble.ACCOUNT_REFUSED)
     require(not error.retryable, "nobody tries it again")

@@ -114,7 +114,7 @@ async def of_a_blank_reply_nothing_is_left(scene: Scene) -> None:
 
 
 @check("CHAN-3")
-async def a_huge_reply_is_cut(scene: Scene) -> None:
+async def a_huge_reply_is_split(scene: Scene) -> None:
     """Check that a huge reply is split into parts that are not blank. Nothing is sent."""
     parts = scene.rig.channel.parts("All work and **no** play.\n\n" * 20_000)
     require(parts and not any(map(is_blank, parts)), "none of its parts is blank")

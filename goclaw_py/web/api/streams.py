@@ -110,26 +110,26 @@ async def stream(
     # One more waits until there is room.
     queue: asyncio.Queue[bytes] = asyncio.Queue(_MOST_TOGETHER - 1)
 
-    async def take_all() -> None:
+    async def encode_all() -> None:
         async for event in events:
             await queue.put(encode_event(event))
 
-    taking = asyncio.ensure_future(take_all())
+    encoding = asyncio.ensure_future(encode_all())
     closed = asyncio.ensure_future(closing.wait())
     try:
         # One turn of the loop lets the first step of the iterator attach the terminal.
         await asyncio.sleep(0)
         yield first
         while not closed.done():
-            ready = await _next(queue, {taking, closed}, gather_s)
-            yield b"".join(ready) if ready or taking.done() or closed.done() else PING
-            if taking.done() and queue.empty():
-                await taking
+            ready = await _next(queue, {encoding, closed}, gather_s)
+            yield b"".join(ready) if ready or encoding.done() or closed.done() else PING
+            if encoding.done() and queue.empty():
+                await encoding
                 return
     finally:
         closed.cancel()
-        taking.cancel()
-        await asyncio.gather(taking, closed, return_exceptions=True)
+        encoding.cancel()
+        await asyncio.gather(encoding, closed, return_exceptions=True)
         await _close(events)
 
 

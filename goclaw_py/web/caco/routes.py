@@ -30,7 +30,14 @@ from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.session_keys import job_of
 from goclaw_py.core.targets import TARGET_FORM, Maker, parse_target
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.jobs.models import KEEP, JobChange, JobDraft, Keep, Requester, RunNow
+from goclaw_py.operations.jobs.models import (
+    UNCHANGED,
+    JobChange,
+    JobDraft,
+    Requester,
+    RunNow,
+    Unchanged,
+)
 from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.operations.sessions.operations import Sessions
 from goclaw_py.records import JobQuery, Session
@@ -323,7 +330,7 @@ def _change(base: JobPolicy, job: Job, body: PatchBody, given: _Given | None) ->
     return change
 
 
-def _payload(job: Job, body: PatchBody) -> Payload | Keep:
+def _payload(job: Job, body: PatchBody) -> Payload | Unchanged:
     """Return the new payload. A job with another payload than a prompt keeps its kind."""
     given = body.session_config
     before = job.spec.payload
@@ -333,7 +340,7 @@ def _payload(job: Job, body: PatchBody) -> Payload | Keep:
             raise Wrong(f"prompt: this schedule runs a {kind}, which stays as it is here")
         if given is not None and given.model:
             raise Wrong("sessionConfig.model: only a prompt is given to a model")
-        return KEEP
+        return UNCHANGED
     text = before.text if body.prompt is None else _prompt(body.prompt)
     model = before.model
     if given is not None and "model" in given.model_fields_set:

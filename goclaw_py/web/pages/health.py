@@ -28,7 +28,7 @@ async def _nodes(service: PageServices) -> NodesView | None:
 def routes(service: PageServices, health: Health | None) -> list[Route]:
     """Return the health page, and that of ``goclaw why`` (SPEC OPS-4)."""
 
-    async def look(_query: Query) -> Facts:
+    async def load(_query: Query) -> Facts:
         status = await service.control.lanes.status()
         return {
             "status": status,
@@ -43,6 +43,6 @@ def routes(service: PageServices, health: Health | None) -> list[Route]:
         return {"why": await service.control.why(query.get("about"))}
 
     return [
-        *service.routes(Page("/health", "health", "Health", look, every_s=3.0)),
+        *service.routes(Page("/health", "health", "Health", load, every_s=3.0)),
         *service.routes(Page("/why", "why", "Why?", explain, ("about",), every_s=5.0)),
     ]

@@ -80,7 +80,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
         )
         return ListFilters("/logs", "lines", query, fields)
 
-    async def look(query: Query) -> Facts:
+    async def load(query: Query) -> Facts:
         filters = await filters_of(query)
         tail = logs.tail(_only(filters), limit=SHOWN)
         status = await service.control.lanes.status()
@@ -93,7 +93,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
             **_rows(tail, filters),
         }
 
-    page = Page("/logs", "logs", "Logs", look, (*_FILTERS, "order"))
+    page = Page("/logs", "logs", "Logs", load, (*_FILTERS, "order"))
 
     async def show(request: Request) -> Response:
         return service.answer(

@@ -51,7 +51,7 @@ class LaneBar:
 def routes(service: PageServices) -> list[Route]:
     """Return the first page, and its stop forms."""
 
-    async def look(query: Query) -> Facts:
+    async def load(query: Query) -> Facts:
         # All that the page shows is of one instant.
         status = await service.control.lanes.status()
         fields = (
@@ -86,7 +86,7 @@ def routes(service: PageServices) -> list[Route]:
         otherwise = "asking" if report.asking else "unsent" if report.unsent else "nothing"
         return _back(fields, "stopped" if did else otherwise)
 
-    page = Page("/", "now", "Now", look, params_of(*_FILTERS))
+    page = Page("/", "now", "Now", load, params_of(*_FILTERS))
     return [*service.routes(page), Route("/stop", stop, methods=["POST"])]
 
 

@@ -42,14 +42,14 @@ THEME_COOKIE: Final = "goclaw_theme"
 SLOW_S: Final = 0.2
 """Facts that take longer are kept; a person who waits for them is told so."""
 
-KEPT: Final = 20
+CACHED_FACTOR: Final = 20
 """They are kept for this many times as long: collecting them again and again takes 5 % of a CPU."""
 
-_MOST_KEPT: Final = 50
+_MOST_CACHED: Final = 50
 
 Facts = Mapping[str, object]
 Query = Mapping[str, str]
-Look = Callable[[Query], Awaitable[Facts]]
+LoadFacts = Callable[[Query], Awaitable[Facts]]
 """Collects the facts of a page's live part; ``Query`` has only the page's parameters.
 
 ``named`` are sessions and people whose display names the part shows; it gets them as ``names``.
@@ -92,10 +92,10 @@ class Page:
         name: Its templates are ``NAME.html`` and, for the live part, ``NAME_live.html``, unless
             ``part`` is given.
         title: Its title.
-        look: Collects the facts of both.
+        load: Collects the facts of both.
         params: The query parameters that select its contents; others are ignored.
         every_s: The interval of updates of the live part, in seconds.
-        keeps: No action on it changes what it shows. Facts that take long to collect are then
+        is_cached: No action on it changes what it shows. Facts that take long to collect are then
             collected less often, and the page says so until they are there.
         part: The template of the live part of a page that has nothing else, or a ``frame``.
         frame: The template around ``part``.
@@ -104,10 +104,10 @@ class Page:
     path: str
     name: str
     title: str
-    look: Look
+    load: LoadFacts
     params: tuple[str, ...] = ()
     every_s: float = 1.0
-    keeps: bool = False
+    is_cached: bool = False
     part: str = ""
     frame: str = "live.html"
 
@@ -254,7 +254,7 @@ class PageServices:
         self.hub = hub
         self._pages = pages
         self._now_s = now_s
-        self._looks: dict[tuple[str, ...], asyncio.Task[dict[str, object]]] = {}
+        self._loading: dict[tuple[str, ...], asyncio.Task[dict[str, object]]] = {}
 
     def now(self) -> datetime:
         """Return the present instant."""
@@ -266,7 +266,7 @@ class PageServices:
         async def show(request: Request) -> Response:
             query = own_query(page, request)
             facts = asyncio.ensure_future(self.facts(page, query))
-            if page.keeps and "wait" not in request.query_params:
+            if page.is_cached and "wait" not in request.query_params:
                 await asyncio.wait({facts}, timeout=SLOW_S)
                 if not facts.done():
                     facts.cancel()
@@ -305,31 +305,34 @@ class PageServices:
 
     async def _load(self, page: Page, query: Query) -> dict[str, object]:
         """Return the facts of a live part; for a page that keeps them perhaps not the newest."""
-        if not page.keeps:
+        if not page.is_cached:
             return await self._collect(page, query)
         key = _part_key(page, query)
-        task = self._looks.get(key)
+        task = self._loading.get(key)
         if task is None:
             loop = asyncio.get_running_loop()
             began = loop.time()
 
-            def keep(done: asyncio.Task[dict[str, object]]) -> None:
+            def forget_later(done: asyncio.Task[dict[str, object]]) -> None:
                 took = loop.time() - began
                 failed = done.cancelled() or done.exception() is not None
-                is_slow = took > SLOW_S and len(self._looks) <= _MOST_KEPT
+                is_slow = took > SLOW_S and len(self._loading) <= _MOST_CACHED
                 loop.call_later(
-                    KEPT * took if is_slow and not failed else 0, self._looks.pop, key, None
+                    CACHED_FACTOR * took if is_slow and not failed else 0,
+                    self._loading.pop,
+                    key,
+                    None,
                 )
 
             task = asyncio.create_task(self._collect(page, query), name="page facts")
-            self._looks[key] = task
-            task.add_done_callback(keep)
+            self._loading[key] = task
+            task.add_done_callback(forget_later)
         # Others wait for it, too.
         return await asyncio.shield(task)
 
     async def _collect(self, page: Page, query: Query) -> dict[str, object]:
         """Return the facts of a live part, with the display names that it asks for."""
-        facts = dict(await page.look(query))
+        facts = dict(await page.load(query))
         keys = cast("Iterable[str]", facts.pop("named", ()))
         facts["names"] = await self.control.sessions.names(sorted(set(keys)))
         return facts

@@ -174,7 +174,7 @@ class MemoryRunRecords(MemoryPart):
     def _interrupted(self, record: RunRow, task: SubagentTask) -> InterruptedSubagent:
         ends = [run.end for run in self._runs_in(record.new.session)]
         crashes = sum(end is not None and end.outcome is Outcome.LOST for end in ends)
-        calls, _ = self._db.cut_work(record.new.id)
+        calls, _ = self._db.interrupted_work(record.new.id)
         return InterruptedSubagent(_run(record), task, crashes, calls)
 
     async def spawned(self, call_key: str) -> RunId | None:

@@ -39,7 +39,7 @@ class MemoryRewind(MemoryPart):
         assert run is not None
         calls: tuple[ToolCall, ...] = ()
         if (record := self._db.runs.get(run)) is not None:
-            calls, _ = self._db.cut_work(record.follows)
+            calls, _ = self._db.interrupted_work(record.follows)
             calls += record.known.tools if record.end is None else record.end.tools
         text = first.entry.entry.text
         return LastTurn(run, text, calls, first.id <= session.summarized_upto)

@@ -10,7 +10,7 @@ from goclaw_py.core.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.run_steps import TakenStep
+from goclaw_py.core.run_steps import NewMessagesStep
 from goclaw_py.core.session_keys import run_of_announcement
 from goclaw_py.records import (
     InboxKind,
@@ -67,7 +67,7 @@ class MemoryRuns(MemoryPart):
             raise Fenced(f"run {run.id} is not this node's any more")
         draft = self._db.drafts.get(run.id)
         follows = self._db.runs[run.id].follows
-        calls, used = self._db.cut_work(follows)
+        calls, used = self._db.interrupted_work(follows)
         read = [one for one in session.current() if one.id > session.summarized_upto]
         return RunStartResult(
             tuple(one.entry.entry for one in read),
@@ -123,7 +123,7 @@ class MemoryRuns(MemoryPart):
         record.steps += known.steps[max(0, len(record.steps) - known.seq) :]
         own = [row.id for row in self._db.rows_of({record.new.id})]
         for step in known.steps:
-            for row_id in step.rows if isinstance(step, TakenStep) else ():
+            for row_id in step.rows if isinstance(step, NewMessagesStep) else ():
                 taken = self._db.pending.get(row_id)
                 if taken is not None and taken.run_id is None:
                     taken.joined = min(own, default=None)

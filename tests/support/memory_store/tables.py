@@ -342,7 +342,7 @@ class MemoryDatabase:
             run = record.follows
         return chain
 
-    def cut_work(self, run: RunId | None) -> tuple[tuple[ToolCall, ...], Usage]:
+    def interrupted_work(self, run: RunId | None) -> tuple[tuple[ToolCall, ...], Usage]:
         """Return the tool calls and the usage of a run and its predecessors, if interrupted."""
         calls: tuple[ToolCall, ...] = ()
         used = NO_USAGE

@@ -10,7 +10,7 @@ import pytest
 
 from goclaw_py.agents.command import CommandSpec, OutputKind
 from goclaw_py.core.errors import AgentError, NotContinued
-from goclaw_py.core.run_steps import RunStep, TakenStep, ValueStep
+from goclaw_py.core.run_steps import NewMessagesStep, RunStep, ValueStep
 from goclaw_py.runs.agent_loop import AgentResult, LoopEvent, RunRequest
 from goclaw_py.runs.run_journal import step_of
 from tests.unit.agents.programs import agent, python, request, until
@@ -74,7 +74,7 @@ async def test_a_conversation_that_the_program_has_told_is_resumed(
     spec, asked = replace(TELLS, ends_interrupted=ends), request("slow", tmp_path)
     steps = await cut(spec, asked)
     assert steps[-1] == ValueStep("session", '"c-7"')
-    result = await go_on(spec, asked, [*steps, TakenStep("and tea")])
+    result = await go_on(spec, asked, [*steps, NewMessagesStep("and tea")])
     assert result.text.startswith(f"['--resume', 'c-7'] {RESUMED}")
     assert result.text.endswith("\n\nslow\nand tea")
     assert [entry.text for entry in result.entries] == ["slow\nand tea", result.text]

@@ -12,7 +12,7 @@ import typer
 
 from goclaw_py.app.backup.backup import Saved
 from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
-from goclaw_py.app.progress import ProgressStep, Tell
+from goclaw_py.app.progress import OnProgress, ProgressStep
 from goclaw_py.cli import composition
 from goclaw_py.core.errors import BackupError, StoreUnavailable
 from goclaw_py.store.backup.manifest import Applied, Manifest
@@ -40,13 +40,15 @@ class Work:
         if self.failure:
             raise self.failure
 
-    async def back_up(self, _: object, to: Path | None, *, files: bool, tell: Tell) -> Saved:
-        tell(ProgressStep("inbox", 10, unit="bytes"))
+    async def back_up(
+        self, _: object, to: Path | None, *, files: bool, on_progress: OnProgress
+    ) -> Saved:
+        on_progress(ProgressStep("inbox", 10, unit="bytes"))
         self._note("backup", to, files)
         return SAVED
 
-    def examine(self, file: Path, tell: Tell) -> Backup:
-        tell(ProgressStep("checking", 10, 100, "bytes"))
+    def examine(self, file: Path, on_progress: OnProgress) -> Backup:
+        on_progress(ProgressStep("checking", 10, 100, "bytes"))
         self._note("examine", file)
         return BACKUP
 
@@ -64,7 +66,7 @@ class Work:
         replace: bool,
         files: bool,
         outside: bool,
-        tell: Tell,
+        on_progress: OnProgress,
     ) -> Restored:
         self.asked.append(("restore", replace, files, *(["outside"] if outside else [])))
         return Restored(SAVED, "managed", ("0002_x.up.sql",), {"main": 2}, Path("/h/goclaw.toml"))

@@ -13,7 +13,7 @@ from pydantic_ai.messages import (
 )
 
 from goclaw_py.core.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
-from goclaw_py.core.run_steps import ResponseStep, RunStep, TakenStep, ValueStep
+from goclaw_py.core.run_steps import NewMessagesStep, ResponseStep, RunStep, ValueStep
 from goclaw_py.runs.step_views import StepKind, StepView, step_view
 
 USED = Usage(1, 10, 5)
@@ -29,7 +29,7 @@ def response(*parts: ModelResponsePart) -> bytes:
         ToolEnded("c", "pay", ok=False, result="no"),
         StepView(7, StepKind.RESULT, "pay", "no", ok=False),
     ),
-    (TakenStep("and Bob"), StepView(7, StepKind.TAKEN, text="and Bob")),
+    (NewMessagesStep("and Bob"), StepView(7, StepKind.TAKEN, text="and Bob")),
     (ValueStep("order", "[1]"), StepView(7, StepKind.VALUE, "order", "[1]")),
     (None, StepView(7, StepKind.UNREADABLE)),
 ])  # fmt: skip

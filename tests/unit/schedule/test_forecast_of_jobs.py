@@ -285,7 +285,7 @@ def test_the_hours_that_are_done_are_told(tmp_path: Path) -> None:
     played.add(HOURLY)
     hours: list[int] = []
     given = ForecastInput(played.jobs, played.assumed)
-    forecast(forecast_rules(played.settings), given, since=SINCE, days=2, tell=hours.append)
+    forecast(forecast_rules(played.settings), given, since=SINCE, days=2, on_progress=hours.append)
     assert hours == list(range(49))
 
 

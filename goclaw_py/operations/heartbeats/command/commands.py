@@ -329,7 +329,7 @@ def add(
 
     found, same = cli(ctx).ask(ask, create=True)
     if same is not None:
-        _tell(f"item {same.number} already exists: {display.cell(same.text)}", as_json=as_json)
+        _show_note(f"item {same.number} already exists: {display.cell(same.text)}", as_json=as_json)
     show.show_checklist(found, as_json=as_json)
 
 
@@ -358,11 +358,11 @@ def done(
         return after, ticked[0] if ticked else f"item {number}"
 
     found, ticked = cli(ctx).ask(ask)
-    _tell(f"done: {display.cell(ticked)}", as_json=as_json)
+    _show_note(f"done: {display.cell(ticked)}", as_json=as_json)
     show.show_checklist(found, as_json=as_json)
 
 
-def _tell(line: str, *, as_json: bool) -> None:
+def _show_note(line: str, *, as_json: bool) -> None:
     """Print a line before a list; with ``--json`` on standard error."""
     typer.echo(plain(line), err=as_json)
 

@@ -32,7 +32,7 @@ def operator(owner: str | None = None) -> Requester:
     return Requester(None if owner is None else Owner(owner))
 
 
-def asked_for(text: str) -> str:
+def valid_job_name(text: str) -> str:
     """Validate a slug, an id or the beginning of one. Raises ``UnknownJob`` for other forms."""
     text = named(text)
     if not SLUG.fullmatch(text):
@@ -44,7 +44,7 @@ JobName = Annotated[
     str,
     typer.Argument(
         metavar="JOB",
-        callback=asked_for,
+        callback=valid_job_name,
         autocompletion=completion.jobs,
         help="Short name of the job, its id, or a unique beginning of the id.",
     ),
@@ -53,7 +53,7 @@ OfJob = Annotated[
     str | None,
     typer.Option(
         "--job",
-        callback=lambda text: None if text is None else asked_for(text),
+        callback=lambda text: None if text is None else valid_job_name(text),
         autocompletion=completion.jobs,
         help="List only runs of this job.",
     ),

@@ -16,7 +16,7 @@ from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.targets import TARGET_FORM, parse_target, target_text
 from goclaw_py.core.time.datetimes import parse_moment
 from goclaw_py.core.time.texts import zone_or_utc
-from goclaw_py.operations.jobs.models import KEEP, JobChange, JobDraft, Keep
+from goclaw_py.operations.jobs.models import UNCHANGED, JobChange, JobDraft, Unchanged
 from goclaw_py.records import Chat
 from goclaw_py.schedule.jobs.models import (
     FixedMessage,
@@ -154,24 +154,24 @@ def change_of(job: Job, typed: Typed, chats: Iterable[Chat], *, now: datetime) -
     new = {name for name, text in typed.items() if text != before[name]}
     timed = bool(new & {"kind", "expression"}) or ("zone" in new and typed["kind"] == "at")
     ends = "not_after" in new or ("zone" in new and typed["not_after"] != "")
-    target: JobTarget | Keep = _target(typed["target"]) if "target" in new else KEEP
+    target: JobTarget | Unchanged = _target(typed["target"]) if "target" in new else UNCHANGED
     said = bool(new & {"does", "text", "model"}) and typed["does"] != "command"
     return JobChange(
-        slug=typed["slug"].strip() if "slug" in new else KEEP,
-        name=typed["name"] if "name" in new else KEEP,
-        schedule=_schedule(typed, now=now, zone=zone) if timed else KEEP,
+        slug=typed["slug"].strip() if "slug" in new else UNCHANGED,
+        name=typed["name"] if "name" in new else UNCHANGED,
+        schedule=_schedule(typed, now=now, zone=zone) if timed else UNCHANGED,
         zone=zone,
-        payload=_payload(typed) if said else KEEP,
-        agent=AgentName(typed["agent"]) if "agent" in new else KEEP,
+        payload=_payload(typed) if said else UNCHANGED,
+        agent=AgentName(typed["agent"]) if "agent" in new else UNCHANGED,
         target=target,
-        peer=KEEP if target is KEEP else _peer(target, chats) or PeerKind.DIRECT,
-        notify=_member("notify", Notify, typed["notify"]) if "notify" in new else KEEP,
-        session=_session_key(typed) if new & {"session", "session_key"} else KEEP,
-        policy={key: value for key, value in _policy(typed).items() if key in new} or KEEP,
-        max_runs=_count("max_runs", typed["max_runs"]) if "max_runs" in new else KEEP,
-        not_after=_end(typed["not_after"], now=now, zone=zone) if ends else KEEP,
-        wake_heartbeat=bool(typed["wake_heartbeat"]) if "wake_heartbeat" in new else KEEP,
-        source=typed["source"].strip() if "source" in new else KEEP,
+        peer=UNCHANGED if target is UNCHANGED else _peer(target, chats) or PeerKind.DIRECT,
+        notify=_member("notify", Notify, typed["notify"]) if "notify" in new else UNCHANGED,
+        session=_session_key(typed) if new & {"session", "session_key"} else UNCHANGED,
+        policy={key: value for key, value in _policy(typed).items() if key in new} or UNCHANGED,
+        max_runs=_count("max_runs", typed["max_runs"]) if "max_runs" in new else UNCHANGED,
+        not_after=_end(typed["not_after"], now=now, zone=zone) if ends else UNCHANGED,
+        wake_heartbeat=bool(typed["wake_heartbeat"]) if "wake_heartbeat" in new else UNCHANGED,
+        source=typed["source"].strip() if "source" in new else UNCHANGED,
         revision=_count("revision", typed["revision"]),
     )
 
@@ -208,7 +208,7 @@ def _target(text: str) -> JobTarget:
     return target
 
 
-def _peer(target: JobTarget | Keep, chats: Iterable[Chat]) -> PeerKind | None:
+def _peer(target: JobTarget | Unchanged, chats: Iterable[Chat]) -> PeerKind | None:
     """Return whether a chat is direct or a group, if it is known."""
     if isinstance(target, StrEnum):
         return None

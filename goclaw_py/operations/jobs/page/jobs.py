@@ -72,8 +72,8 @@ _REFUSED: Final[Mapping[RunNow, str]] = {
 
 def routes(service: PageServices) -> list[Route]:
     """Return the list, the page of a job, and their forms."""
-    look, params = partial(_one, service), ("id", "status", "before")
-    one = Page("/jobs/view", "job", "Job", look, params, 2.0, part="jobs/job_live.html")
+    load, params = partial(_one, service), ("id", "status", "before")
+    one = Page("/jobs/view", "job", "Job", load, params, 2.0, part="jobs/job_live.html")
 
     async def show(request: Request) -> Response:
         given = {key: request.query_params.get(key, "")[:512] for key in ("status", "before")}

@@ -35,7 +35,7 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import SharedClock
 from goclaw_py.core.time.machine_zone import machine_zone
 from goclaw_py.operations.jobs.models import (
-    KEEP,
+    UNCHANGED,
     JobChange,
     JobDraft,
     Requester,
@@ -160,7 +160,7 @@ class JobScheduler:
 
         A run in progress finishes; the change applies to the next run.
         """
-        if change.schedule is not KEEP:
+        if change.schedule is not UNCHANGED:
             _schedule(change.schedule)
         return await self._service.edit(job, change, _OPERATOR)
 

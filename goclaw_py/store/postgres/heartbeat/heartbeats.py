@@ -33,8 +33,8 @@ from goclaw_py.store.postgres.claims import (
     check_alive,
     end_claims,
     end_heartbeat_runs,
-    give_back,
     not_yours,
+    release_heartbeat_runs,
 )
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.heartbeat import rows
@@ -168,14 +168,14 @@ class PostgresHeartbeats(PostgresPart):
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
         async with self._pool.transaction() as connection:
             held = await connection.fetch(_SQL["lock_claimed"], [node], list(ids))
-            await give_back(connection, held)
+            await release_heartbeat_runs(connection, held)
 
     async def release_unclaimed_heartbeats(
         self, known: Collection[HeartbeatRunId], *, node: NodeId
     ) -> None:
         async with self._pool.transaction() as connection:
             held = await connection.fetch(_SQL["lock_unknown"], node, list(known))
-            await give_back(connection, held)
+            await release_heartbeat_runs(connection, held)
 
     # ------------------------------------------------------------------ what a run looks at
 
@@ -189,7 +189,7 @@ class PostgresHeartbeats(PostgresPart):
         row = await self._pool.row(_SQL["used"], agent, since)
         return None if row is None else rows.used(row)
 
-    async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
+    async def alert_state(self, key: str, *, since: datetime) -> OutboxState | None:
         row = await self._pool.row(_SQL["alert_state"], key, since)
         if row is None or row["sent"] is None:
             return None

@@ -29,7 +29,7 @@ from goclaw_py.store.postgres.claims import (
     check_alive,
     end_claims,
     end_left,
-    let_go,
+    release_occurrences,
 )
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.jobs import rows
@@ -276,12 +276,12 @@ class PostgresJobs(PostgresPart):
     ) -> None:
         async with self._pool.transaction() as connection:
             pairs = await connection.fetch(_LOG["jobs_of"], list(ids))
-            await let_go(connection, pairs, [node], status)
+            await release_occurrences(connection, pairs, [node], status)
 
     async def release_unclaimed(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
         async with self._pool.transaction() as connection:
             pairs = await connection.fetch(_LOG["unknown_to"], node, list(known))
-            await let_go(connection, pairs, [node], OccurrenceStatus.SKIPPED)
+            await release_occurrences(connection, pairs, [node], OccurrenceStatus.SKIPPED)
             await connection.fetch(_LOG["wait_again"], node, list(known))
 
     async def log_of(
@@ -322,7 +322,7 @@ class PostgresJobs(PostgresPart):
                 if deleted:
                     await notify(connection, [Notice.CRON])
         found = await self._pool.fetch(_LOG["not_notified"], job_rules.MOST_UNTOLD)
-        return [one for row in found if (one := rows.untold(row)) is not None]
+        return [one for row in found if (one := rows.unreported(row)) is not None]
 
     async def notify_result(
         self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime

@@ -202,8 +202,8 @@ def logged(row: Row) -> LoggedOccurrence:
     )
 
 
-def untold(row: Row) -> UnreportedOccurrence | None:
-    """Convert a row of ``occurrences.untold``; None if its job cannot be read."""
+def unreported(row: Row) -> UnreportedOccurrence | None:
+    """Convert a row of ``occurrences.not_notified``; None if its job cannot be read."""
     try:
         job = job_reading.read_job(orjson.loads(row["definition"]))
     except BadJob:

@@ -144,7 +144,7 @@ class PostgresChats(PostgresPart):
 
     async def activity(self, query: ActivityQuery = ALL_ACTIVITY) -> list[LastActivity]:
         found = await self._pool.fetch(
-            _SQL["last_heard"],
+            _SQL["last_activity"],
             query.agent,
             query.direct,
             query.limit,

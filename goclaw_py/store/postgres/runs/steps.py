@@ -11,7 +11,7 @@ import orjson
 from goclaw_py.core.approvals import Decision
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.core.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep, ValueStep
+from goclaw_py.core.run_steps import DecisionStep, NewMessagesStep, ResponseStep, RunStep, ValueStep
 from goclaw_py.core.storable import storable_json
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.text import storable
@@ -45,7 +45,7 @@ def steered_rows(
         (run, row)
         for run, _, steps in groups
         for step in steps
-        if isinstance(step, TakenStep)
+        if isinstance(step, NewMessagesStep)
         for row in step.rows
     ]
     return [run for run, _ in pairs], [row for _, row in pairs]
@@ -63,7 +63,7 @@ def _row(step: RunStep) -> tuple[str, object]:
             return "call", step
         case ToolEnded():
             return "result", step
-        case TakenStep():
+        case NewMessagesStep():
             return "taken", step
         case ValueStep():
             return "value", step
@@ -101,7 +101,7 @@ def _step(kind: str, given: dict[str, Any]) -> RunStep:
         case "result":
             return ToolEnded(**given)
         case "taken":
-            return TakenStep(given["text"], tuple(given.get("rows", ())))
+            return NewMessagesStep(given["text"], tuple(given.get("rows", ())))
         case "value":
             return ValueStep(**given)
         case "decision":

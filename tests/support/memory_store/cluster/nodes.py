@@ -178,7 +178,7 @@ class MemoryNodes(MemoryPart):
         self._db.free_rows(ids, attempts_back=0)
         self._db.close_forsaken_drafts(now)
         release_claims(self._db, nodes, now, died=True, only=only)
-        calls = {run: self._db.cut_work(run)[0] for run in ids}
+        calls = {run: self._db.interrupted_work(run)[0] for run in ids}
         for session, message in rules.apologies(gave_up, apology, calls):
             self._db.enqueue([message], session=session, now=now)
         return RecoveryReport((), tuple(_cut_run(run) for run in cut), len(lost))

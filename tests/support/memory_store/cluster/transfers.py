@@ -66,7 +66,7 @@ class MemoryTransfers:
     def _merge(self, old: SessionRecord, new: SessionRecord, now: datetime) -> None:
         merged = rules.merged(old.claim, new.claim)
         if old.owner not in (None, merged.owner):
-            self._cut_runs(old, now)
+            self._end_runs(old, now)
         for session in (old, new):
             self._realign_runs(session, merged)
         self._merge_history(old, new, merged.epoch)
@@ -113,7 +113,7 @@ class MemoryTransfers:
             if target is not None and self._is_here(target):
                 record.approval = replace(record.approval, target=self._moved(target))
 
-    def _cut_runs(self, session: SessionRecord, now: datetime) -> None:
+    def _end_runs(self, session: SessionRecord, now: datetime) -> None:
         """End the runs of a session's owner, which loses the session."""
         active = [self._db.runs[run_id] for run_id in session.active]
         cut = [run for run in active if run.node == session.owner]

@@ -127,7 +127,7 @@ class MemoryHeartbeats(MemoryPart):
         if heartbeat.heartbeat_run is None:
             return self._db.heartbeat_runs.claim(agent, node, now, heartbeat_run, manual(now))
         mine = (heartbeat.heartbeat_run, heartbeat.node) == (heartbeat_run, node)
-        return self._db.heartbeat_runs.in_hand(agent) if mine else None
+        return self._db.heartbeat_runs.claimed_run(agent) if mine else None
 
     async def defer_heartbeat(
         self, heartbeat_run: HeartbeatRunId, *, node: NodeId, detail: str
@@ -193,7 +193,7 @@ class MemoryHeartbeats(MemoryPart):
         used = [row.usage for row in rows if row.usage is not None]
         return reduce(Usage.plus, used) if used else None
 
-    async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
+    async def alert_state(self, key: str, *, since: datetime) -> OutboxState | None:
         known = [row for row in self._alerts(storable(key)) if self._is_known(row, since)]
         if not known:
             return None

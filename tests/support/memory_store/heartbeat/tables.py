@@ -122,7 +122,7 @@ class HeartbeatTables:
         )
         self._of_agent[agent][fresh] = None
         self.heartbeats[agent] = replace(heartbeat, heartbeat_run=fresh, node=node)
-        return self.in_hand(agent)
+        return self.claimed_run(agent)
 
     def resume(self, agent: AgentName, node: NodeId, now: datetime) -> HeartbeatClaim:
         """Claim the released run of a heartbeat."""
@@ -136,9 +136,9 @@ class HeartbeatTables:
             node=node,
             claimed_at=now,
         )
-        return self.in_hand(agent)
+        return self.claimed_run(agent)
 
-    def in_hand(self, agent: AgentName) -> HeartbeatClaim:
+    def claimed_run(self, agent: AgentName) -> HeartbeatClaim:
         """Return the claimed run of a heartbeat."""
         heartbeat = self.heartbeats[agent]
         assert heartbeat.heartbeat_run is not None

@@ -225,7 +225,7 @@ class MemoryJobs(MemoryPart):
         ]
 
     async def occurrences_elsewhere(self, nodes: Collection[NodeId]) -> list[OccurrenceClaim]:
-        return [self._waited(row) for row in self._db.cron.not_held_by(nodes)]
+        return [self._waited(row) for row in self._db.cron.not_claimed_by(nodes)]
 
     def _may_begin(self, key: SessionKey, node: NodeId, now: datetime, *, unheld: bool) -> bool:
         session = self._db.sessions.get(key)
@@ -336,7 +336,7 @@ class MemoryJobs(MemoryPart):
             UnreportedOccurrence(
                 row.id, job, row.scheduled_at, row.output, row.error, dead.get(row.id)
             )
-            for row in tables.untold(now)
+            for row in tables.unreported(now)
             if (row.status is OccurrenceStatus.NO_ROUTE or row.id in dead)
             and (job := _readable(row)) is not None
         ]

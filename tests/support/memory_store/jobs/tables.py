@@ -295,7 +295,7 @@ class JobTables:
             self.remove(job, forget=forget)
         return len(over)
 
-    def untold(self, now: datetime) -> list[LoggedOccurrence]:
+    def unreported(self, now: datetime) -> list[LoggedOccurrence]:
         """Return undelivered results, the oldest first; of each job only the newest."""
         newest: dict[JobId, LoggedOccurrence] = {}
         rows = [r for r in self.logs.values() if r.status in UNTOLD and r.told_at is None]
@@ -358,7 +358,7 @@ class JobTables:
         """Return the occurrences that these nodes have claimed."""
         return [row for row in self.logs.values() if row.node is not None and row.node in nodes]
 
-    def not_held_by(self, nodes: Collection[NodeId]) -> list[LoggedOccurrence]:
+    def not_claimed_by(self, nodes: Collection[NodeId]) -> list[LoggedOccurrence]:
         """Return the unfinished occurrences that none of these nodes has, and that do not wait."""
         rows = [row for row in self.logs.values() if row.finished_at is None]
         return [row for row in rows if row.node not in nodes and row.id not in self.waiting]

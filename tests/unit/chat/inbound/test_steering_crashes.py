@@ -12,7 +12,7 @@ from goclaw_py.chat.outbound import texts
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import Usage
-from goclaw_py.core.run_steps import ResponseStep, TakenStep
+from goclaw_py.core.run_steps import NewMessagesStep, ResponseStep
 from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest, TextPart
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
@@ -32,7 +32,7 @@ class Steered:
     finish: bool = False
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
-        stored = [step.text for step in request.steps if isinstance(step, TakenStep)]
+        stored = [step.text for step in request.steps if isinstance(step, NewMessagesStep)]
         told = [request.prompt, *stored] if self.replays else [request.begun_again().prompt]
         self.told.append(told)
         if not request.steps:
@@ -43,7 +43,7 @@ class Steered:
             for part in request.take_messages():
                 assert isinstance(part, TextPart)
                 told.append(part.text)
-                emit(TakenStep(part.text, part.rows))
+                emit(NewMessagesStep(part.text, part.rows))
             await request.recorded()
         return AgentResult(" + ".join(told))
 

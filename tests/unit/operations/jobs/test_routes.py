@@ -20,7 +20,7 @@ from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.targets import Maker, owner_of
 from goclaw_py.operations.jobs.answers import change_json, draft_json
-from goclaw_py.operations.jobs.models import KEEP, JobChange, JobDraft, Requester, RunNow
+from goclaw_py.operations.jobs.models import UNCHANGED, JobChange, JobDraft, Requester, RunNow
 from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.operations.jobs.routes.bodies import ChangeBody, DraftBody, change_of, draft_of
 from goclaw_py.operations.jobs.routes.routes import asker_of
@@ -262,7 +262,7 @@ def test_a_change_keeps_what_it_changes_and_what_it_leaves(parts: dict[str, Any]
     assert back == change
     for field in fields(JobChange):
         kept = field.name not in {"revision", *parts}
-        assert (getattr(back, field.name) is KEEP) == kept
+        assert (getattr(back, field.name) is UNCHANGED) == kept
 
 
 @pytest.mark.parametrize("by", [OPERATOR, ANN, Requester(Owner("x"), Maker.PERSON)])

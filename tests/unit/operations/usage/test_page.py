@@ -13,7 +13,7 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.messages import Target
 from goclaw_py.runs.usage_report import DayTimes, Grouping, UsageQuery
 from goclaw_py.web.pages.charts import HEIGHT, WIDTH, Series, bar_chart
-from goclaw_py.web.pages.services import KEPT
+from goclaw_py.web.pages.services import CACHED_FACTOR
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import Browser
 
@@ -84,11 +84,11 @@ async def test_a_page_that_takes_long_says_so_at_once_and_is_added_up_once(
     whole = "/usage?by=sender&amp;tz=Asia%2FTokyo&amp;wait=1"
     assert f'<meta http-equiv="refresh" content="0; url={whole}">' in first
     assert "1 failed" in (await browser.get(html.unescape(whole))).text
-    await asyncio.sleep(KEPT * 3 - 3)
+    await asyncio.sleep(CACHED_FACTOR * 3 - 3)
     # It is kept: this one needs no patience.
     assert "1 failed" in (await browser.get("/usage?by=sender&tz=Asia/Tokyo")).text
     assert sum(call[0] == "times" for call in control.calls) == 1
-    await asyncio.sleep(KEPT)
+    await asyncio.sleep(CACHED_FACTOR)
     assert "Adding up." in (await browser.get("/usage?by=sender&tz=Asia/Tokyo")).text
 
 

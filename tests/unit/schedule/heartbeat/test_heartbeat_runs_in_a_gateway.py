@@ -352,7 +352,7 @@ async def test_a_database_that_is_away_only_delays() -> None:
         await asyncio.sleep(5)
         gateway.store.away = False
         await asyncio.sleep(5.2)
-        gateway.store.broken = {"run_facts", "finish_run", "alert_known"}
+        gateway.store.broken = {"run_facts", "finish_run", "alert_state"}
         await asyncio.sleep(5)
         gateway.store.broken = set()
         await until_ended(gateway, 1)
