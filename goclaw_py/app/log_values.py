@@ -166,16 +166,16 @@ class _Walk:
         name = str(key)
         return self._text(name), is_name_of_secret(name)
 
-    def _text(self, said: str) -> str:
+    def _text(self, text: str) -> str:
         """Return a text with secrets masked; a secret at the cut is removed completely."""
-        if len(said) <= _SHORT:
-            return self._hide_short(said)
-        if len(said) <= LONGEST_TEXT:
-            return self._hide(_HALF.sub("\ufffd", said))
+        if len(text) <= _SHORT:
+            return self._hide_short(text)
+        if len(text) <= LONGEST_TEXT:
+            return self._hide(_HALF.sub("\ufffd", text))
         reach = self._hide.reach
-        kept = self._hide(_HALF.sub("\ufffd", said[: LONGEST_TEXT + reach]))
+        kept = self._hide(_HALF.sub("\ufffd", text[: LONGEST_TEXT + reach]))
         kept = kept[: max(0, len(kept) - reach)][:LONGEST_TEXT]
-        return f"{kept}… [{len(said)} characters]"
+        return f"{kept}… [{len(text)} characters]"
 
     def _plain(self, value: object, depth: int) -> object:
         self._left -= 1

@@ -71,7 +71,7 @@ class Snapshots:
         await asyncio.wait({asking}, timeout=PATIENCE_S)
         return self._made(asking.result() if asking.done() else None)
 
-    def _on_answer(self, _asked: asyncio.Task[Backlog | None]) -> None:
+    def _on_answer(self, _task: asyncio.Task[Backlog | None]) -> None:
         self._asking = None
 
     async def _ask(self) -> Backlog | None:

@@ -91,13 +91,13 @@ class ClusterLanePermits:
                 look_at = loop.time() + _LOOK_S
             try:
                 for lane in self._lanes:
-                    await self._report_regularly(lane, look=look)
+                    await self._report_regularly(lane, repeat=look)
             except StoreUnavailable as error:
                 log.debug("store_unavailable", extra={"error": str(error), "part": "shared_lanes"})
             await self._wake.wait(look_at - loop.time())
 
-    async def _report_regularly(self, lane: LaneName, *, look: bool) -> None:
-        """Report changes; with ``look``, also repeat the request while a run waits."""
+    async def _report_regularly(self, lane: LaneName, *, repeat: bool) -> None:
+        """Report changes; with ``repeat``, also repeat the request while a run waits."""
         node = self._store.node()
         if node != self._owner:
             # Declared dead: its places went with it. What runs still is being cut off.
@@ -106,7 +106,7 @@ class ClusterLanePermits:
         load = self._dispatcher.lane_load(lane)
         own = self._own.setdefault(lane, _Own(LaneShare(lane, load.concurrency)))
         share = own.share(lane, load)
-        if share == own.told and not (look and share.wanted):
+        if share == own.told and not (repeat and share.wanted):
             return
         own.told = None
         grant = await self._store.share(node, share, now=self._clock.now())

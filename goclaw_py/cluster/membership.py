@@ -233,11 +233,13 @@ class Membership:
         """Renew; return the response, the new end of the lease, and the value of ``_news``."""
         await self._read_clock()
         until, news = self._clock.now() + LEASE, self._news
-        put_back = until < self.node.lease_until  # or it would end after the lease that there is
-        if put_back:
+        clock_set_back = (
+            until < self.node.lease_until
+        )  # or it would end after the lease that there is
+        if clock_set_back:
             self._bury_from = until
         renewed = await self._store.renew(
-            self.node.id, until=until, state=self._state(), put_back=put_back
+            self.node.id, until=until, state=self._state(), clock_set_back=clock_set_back
         )
         return renewed, until, news
 

@@ -56,10 +56,10 @@ def filled_lanes(given: Mapping[str, object], cron_size: int) -> dict[str, objec
     return filled
 
 
-def _over(default: object, said: object) -> object:
-    if isinstance(default, Mapping) and isinstance(said, Mapping):
-        return {**default, **said}
-    return said
+def _over(default: object, value: object) -> object:
+    if isinstance(default, Mapping) and isinstance(value, Mapping):
+        return {**default, **value}
+    return value
 
 
 class Queue(Section):

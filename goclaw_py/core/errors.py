@@ -411,21 +411,21 @@ class SlugTaken(JobError):
 class UnknownJob(JobError):
     """No job, or more than one (``several`` names them), has this id, slug or prefix."""
 
-    def __init__(self, asked: str, *, several: str = "") -> None:
-        shown = asked if len(asked) <= 80 else asked[:80] + "…"
+    def __init__(self, name: str, *, several: str = "") -> None:
+        shown = name if len(name) <= 80 else name[:80] + "…"
         what = f"several jobs begin with {shown!r}: {several}" if several else f"no job {shown!r}"
         super().__init__(what)
-        self.asked = asked
+        self.asked = name
         self.several = bool(several)
 
 
 class NotYours(JobError):
     """The job belongs to another owner, who is not named; ``asked`` is "" for all jobs (SEC-3)."""
 
-    def __init__(self, asked: str, owner: str) -> None:
-        what = f"job {asked} does not belong" if asked else "the jobs of everybody do not belong"
+    def __init__(self, name: str, owner: str) -> None:
+        what = f"job {name} does not belong" if name else "the jobs of everybody do not belong"
         super().__init__(f"{what} to {owner}")
-        self.asked = asked
+        self.asked = name
         self.owner = owner
 
 

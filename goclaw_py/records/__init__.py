@@ -290,8 +290,8 @@ class Store(
     async def ping(self) -> None:
         """Raise ``StoreUnavailable`` if the database does not answer."""
 
-    def on_notice(self, hear: Callable[[Notice], None]) -> None:
-        """Call ``hear`` in the event loop for each notice from any process."""
+    def on_notice(self, callback: Callable[[Notice], None]) -> None:
+        """Call ``callback`` in the event loop for each notice from any process."""
 
     async def close(self) -> None:
         """Close all connections."""

@@ -110,11 +110,11 @@ class MembershipStore(Protocol):
         *,
         until: datetime,
         state: NodeState | None = None,
-        put_back: bool = False,
+        clock_set_back: bool = False,
     ) -> Renewed | None:
         """Extend a node's lease, and store its ``state`` if given.
 
-        A delayed renewal does not shorten the lease, unless the clock was ``put_back``. Returns
+        A delayed renewal does not shorten the lease, unless ``clock_set_back``. Returns
         None if the node has expired and was recovered: it owns nothing.
         """
 

@@ -159,7 +159,7 @@ class AgentExecutor:
         self,
         job: AgentTask,
         progress: RunRecorder,
-        hear: Hear,
+        on_event: Hear,
         until_due: Callable[[], Awaitable[None]] | None = None,
     ) -> AgentResult:
         """Run the agent until its reply is complete; ``progress`` has its start.
@@ -180,7 +180,7 @@ class AgentExecutor:
         if until_due is not None:
             await until_due()
         with self.spans.work(run):
-            return await self._call(job, progress, hear, (workspace, tools, system))
+            return await self._call(job, progress, on_event, (workspace, tools, system))
 
     def ended(
         self, run: NewRun | Turn, ended: Ending, progress: RunRecorder, error: BaseException | None
@@ -202,7 +202,7 @@ class AgentExecutor:
         self,
         job: AgentTask,
         progress: RunRecorder,
-        hear: Hear,
+        on_event: Hear,
         prepared: tuple[Path, Toolbox, tuple[str, ...]],
     ) -> AgentResult:
         """Call the agent loop with its workspace, its tools and its system texts."""
@@ -234,13 +234,13 @@ class AgentExecutor:
             is_granted=partial(self._is_granted, run),
         )
         limit = _ReplyLimit(asyncio.timeout(budget.seconds))
-        emit = partial(self._on_event, run, progress, journal, hear, limit)
+        emit = partial(self._on_event, run, progress, journal, on_event, limit)
         asked_at = asyncio.get_running_loop().time()
         try:
             work = (job.loop or self.agents[run.agent]).run(request, emit)
             result = await self._within(budget, limit, work)
             if (rest := progress.thoughts.end()) and self.may_speak(run.id):
-                self._publish(run, progress, journal, hear, TextDelta(rest))
+                self._publish(run, progress, journal, on_event, TextDelta(rest))
         finally:
             journal.close()
         result = await in_thread_if_long(len(result.text), partial(_readable, result))
@@ -327,7 +327,7 @@ class AgentExecutor:
         run: NewRun,
         progress: RunRecorder,
         journal: Journal,
-        hear: Hear,
+        on_event: Hear,
         limit: _ReplyLimit,
         event: LoopEvent,
     ) -> None:
@@ -348,15 +348,15 @@ class AgentExecutor:
             # A block of thoughts ends with its response, also if it has no closing tag.
             rest, progress.thoughts = progress.thoughts.end(), ThoughtFilter()
             if rest:
-                self._publish(run, progress, journal, hear, TextDelta(rest))
+                self._publish(run, progress, journal, on_event, TextDelta(rest))
         elif not isinstance(event, ModelStep):
             event = storable(event)
         elif (usage := _possible(event.usage)) is not event.usage:
             event = replace(event, usage=usage)
-        self._publish(run, progress, journal, hear, event)
+        self._publish(run, progress, journal, on_event, event)
 
     def _publish(
-        self, run: NewRun, progress: RunRecorder, journal: Journal, hear: Hear, event: LoopEvent
+        self, run: NewRun, progress: RunRecorder, journal: Journal, on_event: Hear, event: LoopEvent
     ) -> None:
         progress.on_event(event, self.clock)
         journal.on_event(event)
@@ -366,7 +366,7 @@ class AgentExecutor:
         if isinstance(event, ModelStep):
             self.budget_tracker.note(run.id, event.usage, done=event.done)
         elif not isinstance(event, RunNoted | NewMessagesStep):
-            hear(event)
+            on_event(event)
 
 
 def _check_types(text: object, usage: object) -> None:

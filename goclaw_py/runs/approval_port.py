@@ -53,17 +53,17 @@ Ask = Callable[[ApprovalNeeded, AgentName, ApprovalChat | None], Awaitable[Quest
 
 
 async def decide(
-    store: ApprovalStore, asked: Approval, decision: Decision, *, by: str, now: datetime
+    store: ApprovalStore, approval: Approval, decision: Decision, *, by: str, now: datetime
 ) -> Approval | None:
     """Apply an answer; ``by`` is "" for an operator. Returns None if it came too late."""
-    done = await store.decide_approval(asked.id, decision, by=by, now=now)
+    done = await store.decide_approval(approval.id, decision, by=by, now=now)
     if done is not None:
         log.info(
             "approval_decided",
             extra={
-                "approval": asked.id,
-                "run_id": asked.run_id,
-                "tool": asked.request.tool,
+                "approval": approval.id,
+                "run_id": approval.run_id,
+                "tool": approval.request.tool,
                 "decision": decision,
             },
         )

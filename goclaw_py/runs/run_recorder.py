@@ -227,7 +227,7 @@ class RunRecorder:
         *,
         prompt: str,
         asks: Questions,
-        taken_in: tuple[int, ...] = (),
+        joined_rows: tuple[int, ...] = (),
     ) -> RunEnd:
         """Return the end of a run with this prompt, with everything that was recorded.
 
@@ -246,7 +246,7 @@ class RunRecorder:
             history=self.history(prompt, ended.outcome),
             say=asks.say,
             usage=usage,
-            taken_in=taken_in,
+            taken_in=joined_rows,
             model=self.model,
             tools=self.calls,
             first_text_at=self.first_text_at,

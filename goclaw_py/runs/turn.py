@@ -151,10 +151,10 @@ class Turn:
         """Return what people said, message by message."""
         return prompt_of(self.rows)
 
-    def prepend(self, said: Sequence[InboundMessage]) -> None:
+    def prepend(self, messages: Sequence[InboundMessage]) -> None:
         """Prepend what was said without a mention, within the limit of a turn."""
         room = self.policy.turn_chars - sum(row.message.chars for row in self.rows)
-        self.background = speakers.background(said[-self.context_messages :], limit_chars=room)
+        self.background = speakers.background(messages[-self.context_messages :], limit_chars=room)
 
     @property
     def context(self) -> tuple[MessagePart, ...]:

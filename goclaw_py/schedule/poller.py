@@ -125,14 +125,14 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
         """Return whether this process may claim more."""
         return True
 
-    async def claim(self, asked: Awaitable[Sequence[ClaimT]]) -> Sequence[ClaimT]:
+    async def claim(self, claims: Awaitable[Sequence[ClaimT]]) -> Sequence[ClaimT]:
         """Return the claims, or release them if this process is closing.
 
         Returns nothing if this node has expired.
         """
         node = self._executions.node()
         try:
-            claimed = await asked
+            claimed = await claims
         except StoreUnavailable:
             self._answer_was_lost()
             raise

@@ -34,10 +34,10 @@ async def run_retention(sweep: Callable[[], Awaitable[int]]) -> None:
     await _now_and_then(tidy)
 
 
-async def delete_expired(store: UpkeepStore, clock: Clock, audit_kept: timedelta) -> None:
+async def delete_expired(store: UpkeepStore, clock: Clock, audit_age: timedelta) -> None:
     """Delete old messages, runs, sessions, access requests and the like. Runs until cancelled.
 
-    ``audit_kept`` is how long entries of the audit log are kept.
+    ``audit_age`` is how long entries of the audit log are kept.
     """
 
     async def forget() -> None:
@@ -54,7 +54,7 @@ async def delete_expired(store: UpkeepStore, clock: Clock, audit_kept: timedelta
         await _sweep_all(lambda: store.sweep_setting_edits(now=now))
         await _sweep_all(lambda: store.sweep_web_links(now=now))
         await _sweep_all(lambda: store.sweep_sign_ins(now=now))
-        await _sweep_all(lambda: store.sweep_audit(before=now - audit_kept))
+        await _sweep_all(lambda: store.sweep_audit(before=now - audit_age))
         if messages + runs + sessions:
             facts = {"messages": messages, "runs": runs, "conversations": sessions}
             log.info("old_data_deleted", extra=facts)

@@ -128,7 +128,7 @@ def would_wait(
     request: Request, run: Request, requests: Iterable[Request], sessions: Sessions
 ) -> bool:
     """Return whether a request cannot end before a run that does not wait for it yet."""
-    return Waits(request, requests, sessions, held={run}).stays_in() is not None
+    return Waits(request, requests, sessions, outstanding={run}).stays_in() is not None
 
 
 class Waits:
@@ -136,7 +136,7 @@ class Waits:
 
     A request ends unless another one holds what it needs and does not end. So a request never ends
     if it is part of a cycle, or needs all of a cycle; all others end, except those that are
-    ``held``.
+    ``outstanding``.
     """
 
     def __init__(
@@ -144,10 +144,10 @@ class Waits:
         request: Request,
         requests: Iterable[Request],
         sessions: Sessions,
-        held: Collection[Request] = (),
+        outstanding: Collection[Request] = (),
     ) -> None:
         self._request = request
-        self._held = held
+        self._outstanding = outstanding
         self._sessions = sessions
         self._active = [r for r in requests if r.state in HOLDING or r.state is RunState.READY]
         self._concerned = self._all_concerned()
@@ -163,7 +163,7 @@ class Waits:
         before = -1
         while before < (before := len(self._ready) + len(self._ends)):
             for request in self._concerned:
-                if request not in self._ends and request not in self._held:
+                if request not in self._ends and request not in self._outstanding:
                     self._update(request)
         if self._request in self._ends:
             return None

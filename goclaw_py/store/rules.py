@@ -86,30 +86,30 @@ def called(request: PairingRequest) -> str:
 
 
 def decided(
-    asked: OutboundMessage,
+    question: OutboundMessage,
     external_id: str,
     request: PairingRequest,
     verdict: AccessVerdict,
     by: str,
 ) -> OutboundMessage:
     """Return the message to an owner about a request, edited to show the decision."""
-    text = access_texts.decided(asked.text, request.peer, verdict, by)
-    return OutboundMessage(asked.target, text, draft=external_id)
+    text = access_texts.decided(question.text, request.peer, verdict, by)
+    return OutboundMessage(question.target, text, draft=external_id)
 
 
 def answered(
-    asked: OutboundMessage, external_id: str, decision: Decision, by: str
+    question: OutboundMessage, external_id: str, decision: Decision, by: str
 ) -> OutboundMessage:
     """Return a message that asked about a tool call, edited to show the answer."""
-    text = f"{asked.text}\n\n{approval_texts.answer(decision, by)}"
-    return OutboundMessage(asked.target, text, draft=external_id)
+    text = f"{question.text}\n\n{approval_texts.answer(decision, by)}"
+    return OutboundMessage(question.target, text, draft=external_id)
 
 
-def stopped_while_waiting(said: Sequence[str]) -> list[HistoryEntry]:
+def stopped_while_waiting(prompts: Sequence[str]) -> list[HistoryEntry]:
     """Return the history entries of turns that were stopped while they waited for an answer."""
     note = texts.interrupted_note(Outcome.CANCELLED)
-    roles = ((Role.USER, "\n".join(filter(None, said))), (Role.ASSISTANT, note))
-    return [HistoryEntry(role, text) for role, text in roles] if said else []
+    roles = ((Role.USER, "\n".join(filter(None, prompts))), (Role.ASSISTANT, note))
+    return [HistoryEntry(role, text) for role, text in roles] if prompts else []
 
 
 @dataclass(frozen=True, slots=True)

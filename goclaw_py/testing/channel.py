@@ -284,7 +284,7 @@ class RecordingChannel(PlainChannel):
         _write(to, content)
 
     async def _apply_faults(
-        self, message: OutboundMessage, keep: Callable[[OutboundMessage], None], new: str = ""
+        self, message: OutboundMessage, record: Callable[[OutboundMessage], None], new: str = ""
     ) -> str:
         """Apply the configured delay and failures; ``new`` is the id of a new draft."""
         if self.closed:
@@ -299,20 +299,20 @@ class RecordingChannel(PlainChannel):
             await asyncio.Event().wait()
         failure = self._next_failure(chat)
         if failure is None or failure.arrives:
-            self._arrive(message, keep, new)
+            self._arrive(message, record, new)
         if failure is not None:
             raise failure.error
         return new or message.draft or str(len(self.sent))
 
     def _arrive(
-        self, message: OutboundMessage, keep: Callable[[OutboundMessage], None], new: str
+        self, message: OutboundMessage, record: Callable[[OutboundMessage], None], new: str
     ) -> None:
         if draft := new or message.draft:
             self.drafted.setdefault(draft, []).append(message.text)
             self.stoppable.pop(draft, None)
-            if keep == self._draft and message.run_id is not None:
+            if record == self._draft and message.run_id is not None:
                 self.stoppable[draft] = message.run_id
-        keep(message)
+        record(message)
         self._changed.set()
 
     def _remove(self, message: OutboundMessage) -> None:

@@ -52,11 +52,11 @@ class CheckedSecrets(Generic[T]):
 
     def __init__(
         self,
-        look_up: Callable[[str, datetime], Awaitable[T | None]],
+        find: Callable[[str, datetime], Awaitable[T | None]],
         note_used: Callable[[T, datetime], Awaitable[None]],
         now_s: Callable[[], float],
     ) -> None:
-        self._look_up = look_up
+        self._find = find
         self._note_used = note_used
         self._now_s = now_s
         self._found: dict[str, _Found[T]] = {}
@@ -77,7 +77,7 @@ class CheckedSecrets(Generic[T]):
         if before is not None and 0 <= now_s - before.at_s < CHECK_S:
             return before.value if _is_valid(before.value, now) else None
         try:
-            found = await self._look_up(hashed, now)
+            found = await self._find(hashed, now)
             if found is not None and _is_unnoted(found, now):
                 await self._note_used(found, now)
         except StoreUnavailable:

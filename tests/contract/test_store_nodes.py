@@ -80,7 +80,7 @@ async def test_renewing_extends_the_lease(world: JobWorld) -> None:
     assert await world.a.renew(A, until=at(25), state=state) == Renewed(among_others=True)
     assert await lease() == at(3600)
     assert (await world.a.nodes())[0].state == state
-    assert await world.a.renew(A, until=at(40), put_back=True)
+    assert await world.a.renew(A, until=at(40), clock_set_back=True)
     assert await lease() == at(40)
     await world.b.leave(B, now=T0)
     assert await world.a.renew(A, until=at(40)) == Renewed(among_others=False)

@@ -103,7 +103,7 @@ class CommandAgent:
             folder=request.workspace,
             env=self._env(),
             run_id=request.run_id,
-            told=bool(call.stdin),
+            takes_input=bool(call.stdin),
         )
         try:
             async with running as process:

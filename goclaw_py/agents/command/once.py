@@ -50,7 +50,7 @@ class _ProgramLoop:
             folder=request.workspace,
             env=self._env,
             run_id=request.run_id,
-            told=bool(prompt),
+            takes_input=bool(prompt),
         )
         try:
             async with running as process:
@@ -74,8 +74,8 @@ class _ProgramLoop:
     def _name(self) -> str:
         return self._argv[0].rpartition("/")[2] or self._argv[0]
 
-    def _failed(self, code: int, said: str) -> AgentError:
-        complaint = hide(said[-_COMPLAINT_CHARS:])
+    def _failed(self, code: int, output: str) -> AgentError:
+        complaint = hide(output[-_COMPLAINT_CHARS:])
         lines = [line.strip() for line in complaint.splitlines() if line.strip()]
         last = f": {truncate(lines[-1], _LINE_CHARS)}" if lines else "."
         return AgentError(

@@ -102,14 +102,16 @@ async def program(
     folder: Path,
     env: Mapping[str, str],
     run_id: str,
-    told: bool,
+    takes_input: bool,
 ) -> AsyncIterator[StartedProgram]:
     """Start a program, which ends with everything that it has started when this is left.
 
-    ``told``: its standard input is a pipe, otherwise ``/dev/null``. Raises ``NotStarted``.
+    ``takes_input``: its standard input is a pipe, otherwise ``/dev/null``. Raises ``NotStarted``.
     """
     # In a separate task: a cancelled caller could not end a program that is about to start.
-    starting = asyncio.create_task(_start(arguments, folder, {**env, MARK: run_id}, told=told))
+    starting = asyncio.create_task(
+        _start(arguments, folder, {**env, MARK: run_id}, takes_input=takes_input)
+    )
     try:
         yield await asyncio.shield(starting)
     finally:
@@ -118,15 +120,19 @@ async def program(
 
 
 async def _start(
-    arguments: Sequence[str], folder: Path, env: Mapping[str, str], *, told: bool
+    arguments: Sequence[str], folder: Path, env: Mapping[str, str], *, takes_input: bool
 ) -> StartedProgram:
     if not HAS_GUARDIAN:
-        return StartedProgram(await _process(arguments, arguments, folder, env, told=told), None)
+        return StartedProgram(
+            await _process(arguments, arguments, folder, env, takes_input=takes_input), None
+        )
     reading, writing = os.pipe()
     report = _Report(reading)
     guardian = (sys.executable, "-I", "-S", _GUARDIAN, str(writing), str(END_S), *arguments)
     try:
-        process = await _process(arguments, guardian, folder, env, told=told, report=writing)
+        process = await _process(
+            arguments, guardian, folder, env, takes_input=takes_input, report=writing
+        )
         os.close(writing)
         writing = -1
         if number := int(await report.line() or 0):
@@ -147,7 +153,7 @@ async def _process(
     folder: Path,
     env: Mapping[str, str],
     *,
-    told: bool,
+    takes_input: bool,
     report: int | None = None,
 ) -> asyncio.subprocess.Process:
     try:
@@ -155,7 +161,7 @@ async def _process(
             *started,
             cwd=folder,
             env=env,
-            stdin=asyncio.subprocess.PIPE if told else asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE if takes_input else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,

@@ -101,15 +101,15 @@ class CommandSpec:
     env: tuple[str, ...] = ()
     timeout_s: float | None = None
 
-    def call(self, told: ProgramInput, more: tuple[str, ...]) -> Call:
+    def call(self, given: ProgramInput, more: tuple[str, ...]) -> Call:
         """Return the arguments for a run, ``run`` and ``more``; values are inserted unchanged."""
         written = (*self.run, *more)
-        prompt = told.prompt if _has(written, SYSTEM) else _below(told.system, told.prompt)
+        prompt = given.prompt if _has(written, SYSTEM) else _below(given.system, given.prompt)
         values = {
             PROMPT: prompt,
-            SYSTEM: told.system,
-            SESSION: told.session,
-            WORKSPACE: told.workspace,
+            SYSTEM: given.system,
+            SESSION: given.session,
+            WORKSPACE: given.workspace,
         }
         stdin = b"" if _has(written, PROMPT) else prompt.encode(errors="replace")
         return Call(tuple(_filled(argument, values) for argument in written), stdin)

@@ -110,8 +110,8 @@ class Engines:
         for name in idle[: max(len(others) - MOST_OTHERS, 0)]:
             self._close_later(self._kept.pop(name))
 
-    def _close_later(self, kept: _SharedEngine) -> None:
-        closing = asyncio.create_task(_close(kept.making))
+    def _close_later(self, shared: _SharedEngine) -> None:
+        closing = asyncio.create_task(_close(shared.making))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 

@@ -26,7 +26,7 @@ _MIN_SECRET = 4
 NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def name_of(server: str, tool: str, taken: Collection[str]) -> str:
+def name_of(server: str, tool: str, used: Collection[str]) -> str:
     """Return an unused name for a tool.
 
     If it would be too long, the server's part is truncated first, because the tool's part says
@@ -36,7 +36,7 @@ def name_of(server: str, tool: str, taken: Collection[str]) -> str:
     server = server[: max(SERVER_KEEPS, LONGEST_NAME - 1 - len(tool))]
     fit = f"{server}_{tool}"[:LONGEST_NAME]
     name, number = fit, 1
-    while name in taken:
+    while name in used:
         number += 1
         suffix = f"_{number}"
         name = fit[: LONGEST_NAME - len(suffix)] + suffix

@@ -45,10 +45,10 @@ MOST_VALUES = 5_000
 _NO_COUNTS = frozenset({"details", "cost", "audio_seconds"})
 
 
-def measure(response: ModelResponse, asked_chars: int) -> bool:
+def measure(response: ModelResponse, request_chars: int) -> bool:
     """Replace missing and impossible counts in a response; return whether any are estimates.
 
-    ``asked_chars`` is the number of characters of the request.
+    ``request_chars`` is the number of characters of the request.
     """
     used = response.usage
     if not _is_cost(used.cost):
@@ -58,7 +58,7 @@ def measure(response: ModelResponse, asked_chars: int) -> bool:
     is_whole = bool(counted) and (bool(said) or not has_said)
     if is_whole and _is_valid(used):
         return False
-    asked = counted or max(asked_chars // CHARS_PER_TOKEN, 1)
+    asked = counted or max(request_chars // CHARS_PER_TOKEN, 1)
     response.usage = RequestUsage(
         input_tokens=asked,
         output_tokens=said or (max(chars([response]) // CHARS_PER_TOKEN, 1) if has_said else 0),
@@ -121,14 +121,14 @@ def _mend_texts(data: dict[str, object]) -> None:
                     raise UnexpectedModelBehavior(f"the response cannot be read: {text} is no text")
 
 
-def _mend_choice(said: object) -> None:
-    if not isinstance(said, dict):
+def _mend_choice(choice: object) -> None:
+    if not isinstance(choice, dict):
         return
-    refusal, text = said.get("refusal"), said.get("content") or ""
+    refusal, text = choice.get("refusal"), choice.get("content") or ""
     if isinstance(refusal, str) and refusal and isinstance(text, str):
         # The library takes it for the provider's filter, and shows nothing of it.
-        said["content"], said["refusal"] = text + refusal, None
-    if isinstance(calls := said.get("tool_calls"), list):
+        choice["content"], choice["refusal"] = text + refusal, None
+    if isinstance(calls := choice.get("tool_calls"), list):
         for call in calls:
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict) and function.get("arguments") is not None:

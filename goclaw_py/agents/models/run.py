@@ -122,9 +122,9 @@ class RunInputs:
 class ModelRun:
     """A run; ``answer`` is called once."""
 
-    def __init__(self, asked: RunInputs, request: RunRequest, emit: Emit) -> None:
-        self._agent = asked.agent
-        self._asked = asked
+    def __init__(self, inputs: RunInputs, request: RunRequest, emit: Emit) -> None:
+        self._agent = inputs.agent
+        self._inputs = inputs
         self._listener = emit
         self._listener_error: Exception | None = None
         turns = request.budget.turns
@@ -139,19 +139,21 @@ class ModelRun:
                 budget = budget.less(step.usage) if isinstance(step, ResponseStep) else budget
         self._budget, self._request = budget, request
         self._replay = replay or Replay()
-        self._accepted = AcceptedModel(asked.model, self._repaired)
+        self._accepted = AcceptedModel(inputs.model, self._repaired)
         self._model: Model = self._accepted
         if request.steps:
             self._model = ReplayModel(self._model, self._replay)
-        boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
+        boxes = (request.tools,) if inputs.servers is None else (request.tools, inputs.servers)
         judge = CallJudge(
-            asked.approval,
+            inputs.approval,
             self._replay,
             can_ask=request.can_ask,
             is_granted=request.is_granted,
         )
         self._tools = RunTools(boxes, request, self._replay, judge)
-        self._instructions = _instructions(asked, request, told=not request.steps or replay is None)
+        self._instructions = _instructions(
+            inputs, request, with_interrupted=not request.steps or replay is None
+        )
         self._reply = Reply(self._emit, self._tools, self._replay)
         self._trace = Trace(request.prompt)
         self._mistakes = Mistakes()
@@ -186,7 +188,7 @@ class ModelRun:
                 return await self._answer()
         except FAILURES as error:
             # Nothing is retried once a response has begun, although it may have said nothing yet.
-            return explain(error, self._asked.secrets, is_retried=not self._accepted.has_begun)
+            return explain(error, self._inputs.secrets, is_retried=not self._accepted.has_begun)
         except AgentError as error:
             return error
         except TimeoutError:
@@ -226,7 +228,7 @@ class ModelRun:
     def _context(self, prompt: str | Sequence[UserContent]) -> Context:
         pictures = 0 if isinstance(prompt, str) else len(prompt) - 1
         return Context(
-            window=self._asked.window,
+            window=self._inputs.window,
             summary=self._request.summary,
             units=units(self._request.history),
             around=len(self._instructions or "") + self._tools.chars,
@@ -254,7 +256,7 @@ class ModelRun:
                     if Agent.is_model_request_node(node):
                         await self._receive(node, run, is_summary=True)
         except FAILURES as error:
-            failure = explain(error, self._asked.secrets, is_retried=True)
+            failure = explain(error, self._inputs.secrets, is_retried=True)
         else:
             assert run.result is not None
             response = run.result.response
@@ -374,7 +376,7 @@ class ModelRun:
             return
         messages = run.new_messages()
         drop_blanks(messages)
-        relieve(messages, request, self._asked.window)
+        relieve(messages, request, self._inputs.window)
         if taken := self._new_messages():
             self._trace.taken = taken
             run.enqueue(taken)
@@ -432,7 +434,7 @@ class ModelRun:
         return len(self._instructions or "") + self._tools.chars + chars(run.all_messages()[:-1])
 
     def _note(
-        self, response: ModelResponse | None, asked_chars: int = 0, *, is_summary: bool = False
+        self, response: ModelResponse | None, request_chars: int = 0, *, is_summary: bool = False
     ) -> None:
         """Report the present state. Raises ``AgentError`` for an incomplete response."""
         entries = self._trace.entries
@@ -442,7 +444,7 @@ class ModelRun:
         read_ending(response)
         step = None
         if is_summary or self._replay.is_new:
-            if measure(response, asked_chars):
+            if measure(response, request_chars):
                 self._emit(RunNoted(RunNote.USAGE_ESTIMATED))
             used = usage_of(response)
             self._new_usage = self._new_usage.plus(used)
@@ -471,14 +473,14 @@ def _acts(message: ModelMessage) -> bool:
     return isinstance(message, ModelResponse) and bool(message.tool_calls)
 
 
-def _instructions(asked: RunInputs, request: RunRequest, *, told: bool) -> str | None:
-    """Return the instructions, with what interrupted runs did if ``told``."""
-    lines = [asked.system_prompt, *request.system, *request.tools.guidance]
-    if told:
+def _instructions(inputs: RunInputs, request: RunRequest, *, with_interrupted: bool) -> str | None:
+    """Return the instructions, with what interrupted runs did if ``with_interrupted``."""
+    lines = [inputs.system_prompt, *request.system, *request.tools.guidance]
+    if with_interrupted:
         lines.insert(1, request.interrupted)
     if request.pinned:
         lines.append("Facts to remember:\n" + "\n".join(f"- {fact}" for fact in request.pinned))
-    lines += [f"The tools of the server {name} are not available now." for name in asked.missing]
+    lines += [f"The tools of the server {name} are not available now." for name in inputs.missing]
     return "\n\n".join(line for line in lines if line.strip()) or None
 
 

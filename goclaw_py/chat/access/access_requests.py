@@ -121,7 +121,7 @@ class AccessRequests:
             is_asked = bool(ask and ask[0].buttons)
             if code:
                 pairings.append(
-                    replace(one, say=(*self._greeting(request, code, asked=is_asked), *ask))
+                    replace(one, say=(*self._greeting(request, code, has_requested=is_asked), *ask))
                 )
             elif is_asked:  # otherwise owners can be asked about the group later
                 pairings.append(replace(one, say=ask))
@@ -163,10 +163,10 @@ class AccessRequests:
         return NewPairing(request, rows=() if is_group else self._row(message)), code
 
     def _greeting(
-        self, request: PairingRequest, code: str, *, asked: bool
+        self, request: PairingRequest, code: str, *, has_requested: bool
     ) -> tuple[OutboundMessage, ...]:
         target = Target(request.channel, request.account, request.chat)
-        text = access_texts.code(code, asks_owner=asked)
+        text = access_texts.code(code, asks_owner=has_requested)
         parts = self._channels[target.channel, target.account].parts(text)
         return tuple(OutboundMessage(target, part, rich=True) for part in parts)
 
@@ -188,12 +188,12 @@ class AccessRequests:
         return (NewInbox(kept, chat_session(agent, target, message.peer), agent, kind),)
 
     def _ask(
-        self, request: PairingRequest, owners: Sequence[Target], asked: int
+        self, request: PairingRequest, owners: Sequence[Target], requested: int
     ) -> tuple[OutboundMessage, ...]:
         """Return the messages to owners about a request, given the number in the last hour."""
-        if asked > MOST_ASKED:
+        if requested > MOST_ASKED:
             return ()
-        if asked == MOST_ASKED:
+        if requested == MOST_ASKED:
             return tuple(OutboundMessage(chat, access_texts.MORE_ASK) for chat in owners)
         text, about = self._question(request), about_request(request.id)
         buttons = access_buttons(request.peer, request.id)

@@ -58,9 +58,9 @@ def asks_to_listen(group: str, bot: str) -> str:
     return f"Someone wrote to me in the group “{clean(group)}”. May everyone there talk to {bot}?"
 
 
-def decided(asked: str, peer: PeerKind, verdict: AccessVerdict, by: str) -> str:
+def decided(question: str, peer: PeerKind, verdict: AccessVerdict, by: str) -> str:
     """Return the question with its decision; no ``by``: it was not decided in a chat."""
-    return f"{asked}\n\n{_DID[peer, verdict]} by {by or 'the operator'}."
+    return f"{question}\n\n{_DID[peer, verdict]} by {by or 'the operator'}."
 
 
 def result(asker: Sender, peer: PeerKind, verdict: AccessVerdict) -> str:

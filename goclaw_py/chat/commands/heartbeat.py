@@ -165,7 +165,7 @@ class HeartbeatCommands:
         view = await request.view()
         # From when it was asked for: a second time must not make it longer.
         asked_at = request.row.received_at
-        until = mute_end(request.text, asked_at=asked_at, zone=view.policy.zone)
+        until = mute_end(request.text, now=asked_at, zone=view.policy.zone)
         if until is None:
             await request.service.mute(request.agent, None)
             log.info("heartbeat_unmuted_in_chat", extra=_facts(request))

@@ -156,20 +156,20 @@ class JobCommands:
         zone, enabled = await self._service.zone(by), self._service.rules.enabled
         return texts.jobs(page.jobs, page.total, zone, self._service.clock.now(), enabled=enabled)
 
-    async def _pause(self, asked: str, by: Requester) -> str:
-        job = await self._service.edit(asked, JobChange(state=JobState.PAUSED), by)
+    async def _pause(self, name: str, by: Requester) -> str:
+        job = await self._service.edit(name, JobChange(state=JobState.PAUSED), by)
         return texts.paused(job.spec.title)
 
-    async def _resume(self, asked: str, by: Requester) -> str:
-        job = await self._service.edit(asked, JobChange(state=JobState.ACTIVE), by)
+    async def _resume(self, name: str, by: Requester) -> str:
+        job = await self._service.edit(name, JobChange(state=JobState.ACTIVE), by)
         return texts.resumed(job, await self._service.zone(by), self._service.clock.now())
 
-    async def _delete(self, asked: str, by: Requester) -> str:
-        return texts.deleted((await self._service.delete(asked, by)).spec.title)
+    async def _delete(self, name: str, by: Requester) -> str:
+        return texts.deleted((await self._service.delete(name, by)).spec.title)
 
-    async def _run(self, asked: str, by: Requester) -> str:
-        title = (await self._service.get(asked, by)).spec.title
-        started = await self._service.run_now(asked, by)
+    async def _run(self, name: str, by: Requester) -> str:
+        title = (await self._service.get(name, by)).spec.title
+        started = await self._service.run_now(name, by)
         if isinstance(started, RunNow):
             return _NOT_RUN.get(started) or self._off()
         if started.run is None:

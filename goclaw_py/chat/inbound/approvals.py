@@ -224,19 +224,19 @@ class ToolApprovals:
             return approval_texts.TOO_LATE
         return f"{asked.request.tool}: {approval_texts.answer(decision, name)}"
 
-    async def _decide(self, asked: Approval, decision: Decision, by: str) -> str | None:
+    async def _decide(self, approval: Approval, decision: Decision, by: str) -> str | None:
         """Apply an answer; return who gave it, None if it came too late."""
-        done = await decide(self._store, asked, decision, by=by, now=self._clock.now())
+        done = await decide(self._store, approval, decision, by=by, now=self._clock.now())
         return None if done is None else done.decided_by
 
-    def _may_answer(self, asked: Approval, message: InboundMessage) -> bool:
+    def _may_answer(self, approval: Approval, message: InboundMessage) -> bool:
         """Return whether a person may answer; the data of a button can be forged."""
-        target, chat = message.target, asked.target
-        account = asked.context.account if chat is None else _account(chat)
+        target, chat = message.target, approval.target
+        account = approval.context.account if chat is None else _account(chat)
         if account not in ("", _account(target)):
             return False
         is_there = chat is not None and chat.chat == target.chat
-        if asked.request.members and is_there and message.peer is PeerKind.GROUP:
+        if approval.request.members and is_there and message.peer is PeerKind.GROUP:
             return True
         return self._is_owner(message)
 
@@ -249,12 +249,12 @@ def _account(target: Target) -> str:
     return f"{target.channel}/{target.account}"
 
 
-def _shown(asked: Approval, *, rule: bool) -> Pressed:
+def _shown(approval: Approval, *, rule: bool) -> Pressed:
     """Return the rule that “always allow” adds, or the question again."""
     if rule:
-        text = approval_texts.rule_question(asked.agent, asked.request.tool)
-        buttons = rule_buttons(asked.id)
+        text = approval_texts.rule_question(approval.agent, approval.request.tool)
+        buttons = rule_buttons(approval.id)
         return Pressed(text, is_used=False, toast=approval_texts.LOOK, buttons=buttons)
-    text = approval_texts.question(asked.request, asked.context)
-    buttons = approval_buttons(asked.request.decisions, asked.id)
+    text = approval_texts.question(approval.request, approval.context)
+    buttons = approval_buttons(approval.request.decisions, approval.id)
     return Pressed(text, is_used=False, toast=approval_texts.NOT_DECIDED, buttons=buttons)

@@ -348,12 +348,12 @@ class ChatRunExecutor:
         there = {turn.id for turn in self.turns.by_run.values() if turn.session == session}
         return self.turns.of_runs(self._dispatcher.give_back(there))
 
-    async def _leave_draft(self, end: TurnEnd, told: Ending) -> None:
+    async def _leave_draft(self, end: TurnEnd, ending: Ending) -> None:
         """Hand over a draft, or close one that was posted while its run stopped.
 
         The end is stored before, so that typing and the next message do not wait for the request.
         """
-        if told.reason is Reason.CRASHED:
+        if ending.reason is Reason.CRASHED:
             await self._drafts.hand_over(end.turn)
         elif end.is_silent:  # else that was waited for before
             late = await self._drafts.end(end.turn)
@@ -429,7 +429,7 @@ class ChatRunExecutor:
             self._clock.now(),
             prompt=turn.prompt(),
             asks=Questions(questions.approvals, (*end.say, *questions.say)),
-            taken_in=turn.steered_rows,
+            joined_rows=turn.steered_rows,
         )
 
     def _on_event(self, turn: Turn, event: HeardEvent) -> None:

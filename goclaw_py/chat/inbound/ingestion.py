@@ -255,7 +255,7 @@ class MessageIngestor:
         await self._local_stops.database.store()
         mailboxes.forget_done(await self._store.ended(mailboxes.rows()))
         if not self._dispatcher.draining:  # what it gives back stays there until the restart
-            mailboxes.forget_done((), kept=self._turns.rows())
+            mailboxes.forget_done((), open_rows=self._turns.rows())
         versions = mailboxes.versions()
         rows = await self._store.claim_pending(
             node, now=self._clock.now(), places=self._policies.places, known=mailboxes.begun()

@@ -308,15 +308,15 @@ class Mailboxes:
             if box.version == versions.get(session):
                 box.stale = False
 
-    def forget_done(self, done: Collection[int], kept: Collection[int] | None = None) -> None:
-        """Remove rows whose end is stored: those ``done``, and those not in ``kept``.
+    def forget_done(self, done: Collection[int], open_rows: Collection[int] | None = None) -> None:
+        """Remove rows whose end is stored: those ``done``, and those not in ``open_rows``.
 
         A row that is pending again is to be retried.
         """
         for row, entry in list(self._rows.items()):
             is_done = row in done and entry.state is not MessageState.STARTING
-            if kept is not None and entry.state is MessageState.TAKEN:
-                is_done |= row not in kept and entry.unstored is None
+            if open_rows is not None and entry.state is MessageState.TAKEN:
+                is_done |= row not in open_rows and entry.unstored is None
             if is_done:
                 self.remove(entry)
 

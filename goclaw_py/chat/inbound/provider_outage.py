@@ -198,17 +198,17 @@ class ProviderOutageBuffer:
         else:
             self._go_on(outage)
 
-    def answered(self, agent: AgentName, session: SessionKey, asked_at: float) -> None:
+    def answered(self, agent: AgentName, session: SessionKey, requested_at: float) -> None:
         """Handle that a run has succeeded that answers no message, such as that of a job."""
-        self._note_answer(agent, session, asked_at)
+        self._note_answer(agent, session, requested_at)
         outage = self._outages.get(agent)
-        if outage is not None and asked_at > outage.failed_at:
+        if outage is not None and requested_at > outage.failed_at:
             self._end(outage)
 
-    def _note_answer(self, agent: AgentName, session: SessionKey, asked_at: float) -> None:
+    def _note_answer(self, agent: AgentName, session: SessionKey, requested_at: float) -> None:
         answered = self._answered.setdefault(agent, LruCache(_IN_OUTAGE))
         answered.pop(session, None)
-        answered[session] = asked_at
+        answered[session] = requested_at
 
     def lost(self, turn: Turn, into: Turn | None = None) -> None:
         """Try another turn if this one belongs to another process or became part of another."""

@@ -37,21 +37,21 @@ def stopped(
     already: bool,
     jobs: int = 0,
     parts: int = 0,
-    held: Sequence[str] = (),
+    quoted: Sequence[str] = (),
 ) -> str:
     """Return the answer to ``/stop`` and ``/stopall``: how much was stopped and dropped.
 
     ``runs``: stopped runs of the chat. ``jobs``: stopped runs of jobs. ``dropped``: dropped waiting
-    messages. ``parts``: messages of a finished answer that will not be sent any more. ``held``: the
-    texts of messages that waited for their provider.
+    messages. ``parts``: messages of a finished answer that will not be sent any more. ``quoted``:
+    the texts of messages that waited for their provider.
     """
     if parts:
         rest = f"{count(parts, 'part')} of my answer will not be sent."
         if not (runs or dropped or jobs):
             return f"⏹ Stopped. {rest}"
-        return f"{stopped(runs, dropped, already=already, jobs=jobs, held=held)} {rest}"
+        return f"{stopped(runs, dropped, already=already, jobs=jobs, quoted=quoted)} {rest}"
     did = [count(number, what) for number, what in ((runs, "task"), (jobs, "job")) if number]
-    which = f": {_quoted(held)}" if held and len(held) == dropped else ""
+    which = f": {_quoted(quoted)}" if quoted and len(quoted) == dropped else ""
     waiting = f"dropped {count(dropped, 'waiting message')}{which}." if dropped else ""
     if not did:
         if waiting:
@@ -282,10 +282,10 @@ def with_files(text: str, paths: Sequence[str]) -> str:
     return "\n".join(filter(None, [text, *(f"[file: {path}]" for path in paths)]))
 
 
-def child_failed(ended: Ending, friendly: str, said: str) -> str:
+def child_failed(ended: Ending, friendly: str, text: str) -> str:
     """Say to a parent run why its child run has no result."""
     why = _REFUSED.get(ended.reason) or friendly or f"It ended: {ended.outcome.value}."
-    return f"{why}\nIts answer so far: {said}" if said else why
+    return f"{why}\nIts answer so far: {text}" if text else why
 
 
 _REFUSED: Mapping[Reason | None, str] = {

@@ -75,7 +75,7 @@ class _Did:
             already=self.already,
             jobs=self.jobs,
             parts=self.parts,
-            held=self.held,
+            quoted=self.held,
         )
         if nothing and (self.shown or (refusal and not self.already)):
             did = ""

@@ -54,30 +54,32 @@ class StopExecutor:
         self.rights = rights
 
     async def ask(
-        self, chat: Target, stopped: Stopped, asked: StopCounts, kinds: Sequence[WorkKind]
+        self, chat: Target, stopped: Stopped, counts: StopCounts, kinds: Sequence[WorkKind]
     ) -> StopCounts:
-        """Stop in kinds that are asked, after what was ``stopped`` here and ``asked`` before.
+        """Stop in kinds that are asked, after what was ``stopped`` here and ``counts`` before.
 
         A kind that is not available is skipped and logged.
         """
         stop = stopped.stop
         for kind in kinds:
-            found = not stopped.nothing or asked != StopCounts()
+            found = not stopped.nothing or counts != StopCounts()
             if not stop.goes_on(kind, found=found):
                 continue
             try:
-                asked = await self._ask(kind, chat, stop, asked)
+                counts = await self._ask(kind, chat, stop, counts)
             except StoreUnavailable as error:
                 _log_skipped(kind, error)
-        return asked
+        return counts
 
-    async def _ask(self, kind: WorkKind, chat: Target, stop: Stop, asked: StopCounts) -> StopCounts:
+    async def _ask(
+        self, kind: WorkKind, chat: Target, stop: Stop, counts: StopCounts
+    ) -> StopCounts:
         if kind is WorkKind.ELSEWHERE:
             runs, jobs = await self._remote.stop_background(chat, stop)
-            return replace(asked, runs=runs, jobs=jobs)
+            return replace(counts, runs=runs, jobs=jobs)
         if kind is WorkKind.APPROVALS:
-            return replace(asked, approvals=await self.local.database.stop_approvals(stop, chat))
-        return replace(asked, answers=await self.local.database.stop_answers(stop, chat))
+            return replace(counts, approvals=await self.local.database.stop_approvals(stop, chat))
+        return replace(counts, answers=await self.local.database.stop_answers(stop, chat))
 
     async def stop_session(self, session: SessionKey, *, everything: bool) -> StopReport:
         """Stop in a session for an operator, on the node that owns it.

@@ -210,12 +210,15 @@ def _of_record(value: Any) -> dict[str, Value]:
     return _of_jobs(value) if isinstance(value, JobQuery) else query(**_fields_of(value))
 
 
-def _of_jobs(asked: JobQuery) -> dict[str, Value]:
+def _of_jobs(selection: JobQuery) -> dict[str, Value]:
     """Return the selection as the parameters of ``GET /api/jobs``."""
-    target = None if asked.target is None else target_text(asked.target)
+    target = None if selection.target is None else target_text(selection.target)
     names = "limit", "offset", "name", "owner", "agent", "notify"
-    params = query(**{name: getattr(asked, name) for name in names}, target=target)
-    return params | {"state": [one.value for one in asked.states], "kind": list(asked.kinds)}
+    params = query(**{name: getattr(selection, name) for name in names}, target=target)
+    return params | {
+        "state": [one.value for one in selection.states],
+        "kind": list(selection.kinds),
+    }
 
 
 def _fields_of(selection: Any) -> dict[str, object]:

@@ -116,7 +116,7 @@ def check_webhooks(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding("webhooks", "none: channels poll for new messages")
 
 
-def _check_webhook(subject: str, url: str, said: str) -> Finding:
+def _check_webhook(subject: str, url: str, error: str) -> Finding:
     read = urlsplit(url)
     place = f"{read.scheme}://{read.netloc}"
     if read.scheme != "https":
@@ -127,9 +127,9 @@ def _check_webhook(subject: str, url: str, said: str) -> Finding:
     if _is_private(read.hostname or ""):
         cure = "set a public name of your reverse proxy, or remove webhook_url to use polling"
         return Finding(subject, f"{place} cannot be reached from the internet", cure)
-    if _TROUBLE in said:
+    if _TROUBLE in error:
         cure = "make the reverse proxy forward this path to web.host:web.port; see its log"
-        return Finding(subject, said.partition(_TROUBLE)[2], cure)
+        return Finding(subject, error.partition(_TROUBLE)[2], cure)
     return Finding(subject, place)
 
 

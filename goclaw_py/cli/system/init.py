@@ -146,9 +146,9 @@ def _write(file: Path, answers: Answers, env: dict[str, str]) -> dict[Path, str]
     copies = {}
     for name, secret in answers.secrets.items():
         path = file.with_name(name)
-        copies[path] = replace_file(path, f"{secret}\n", keep=True)
+        copies[path] = replace_file(path, f"{secret}\n", back_up=True)
     text = settings_text(answers)
-    copies[file] = replace_file(file, text, lambda new: load(new, env), keep=True)
+    copies[file] = replace_file(file, text, lambda new: load(new, env), back_up=True)
     kept = {copy: "copied" for copy in copies.values() if copy is not None}
     return {file: "wrote", **dict.fromkeys(copies, "wrote"), **kept}
 

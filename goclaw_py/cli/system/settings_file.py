@@ -96,13 +96,17 @@ def _line(key: str, value: str) -> str:
 
 
 def replace_file(
-    file: Path, text: str, check: Callable[[Path], object] = lambda _: None, *, keep: bool = False
+    file: Path,
+    text: str,
+    check: Callable[[Path], object] = lambda _: None,
+    *,
+    back_up: bool = False,
 ) -> Path | None:
     """Write a file that only its owner can read.
 
     It is written beside the old one first, and ``check`` may refuse it there by raising. So
-    ``file`` is either the old or the new one, whenever the process ends. With ``keep`` an old file
-    with another text is copied; returns the copy.
+    ``file`` is either the old or the new one, whenever the process ends. With ``back_up`` an old
+    file with another text is copied; returns the copy.
     """
     file = file.resolve()  # a symbolic link stays one
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +118,7 @@ def replace_file(
             out.flush()
             os.fsync(out.fileno())
         check(new)
-        differs = keep and file.exists() and file.read_bytes() != new.read_bytes()
+        differs = back_up and file.exists() and file.read_bytes() != new.read_bytes()
         kept = _copied(file) if differs else None
         new.replace(file)
     finally:

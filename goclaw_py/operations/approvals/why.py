@@ -28,45 +28,46 @@ async def _is_below(src: Sources, child: RunId | None, run: RunId) -> bool:
     return child == run
 
 
-def judge(src: Sources, asked: list[Approval]) -> Verdict:
+def judge(src: Sources, approvals: list[Approval]) -> Verdict:
     """Explain whether questions were answered; there is at least one."""
-    waiting = [one for one in asked if one.decision is None]
+    waiting = [one for one in approvals if one.decision is None]
     if waiting:
         return _waits(src, waiting[0])
-    last = max(asked, key=lambda one: one.decided_at or one.asked_at)
+    last = max(approvals, key=lambda one: one.decided_at or one.asked_at)
     answer = f"Run {short_id(last.run_id)} {_ask(last)}, and was continued after the answer."
     runs = Cure("The run that continued it", "goclaw runs list")
     return conclude("run.asked", answer, runs)
 
 
-def _waits(src: Sources, asked: Approval) -> Verdict:
-    place = "" if asked.target is not None else "; the owners were asked in their own chats"
+def _waits(src: Sources, approval: Approval) -> Verdict:
+    place = "" if approval.target is not None else "; the owners were asked in their own chats"
+    since = ago(approval.asked_at, src.now())
     answer = (
-        f"Run {short_id(asked.run_id)} {_ask(asked)} {ago(asked.asked_at, src.now())} and waits "
-        f"for an answer, for {between(src.now(), asked.expires_at)} more{place}."
+        f"Run {short_id(approval.run_id)} {_ask(approval)} {since} and waits "
+        f"for an answer, for {between(src.now(), approval.expires_at)} more{place}."
     )
-    show = Cure("The call with its arguments", f"goclaw approvals show {asked.id}")
-    if asked.request.uncertain:
+    show = Cure("The call with its arguments", f"goclaw approvals show {approval.id}")
+    if approval.request.uncertain:
         check = "Check whether the call took effect, then answer: happened, again or skip"
-        command = f"goclaw approvals answer {asked.id} happened"
+        command = f"goclaw approvals answer {approval.id} happened"
         return conclude("waits.approval", answer, Cure(check, command), show)
     cures = (
-        Cure("Allow it: a button or /approve in the chat", f"goclaw approvals allow {asked.id}"),
-        Cure("Or deny it: a button or /deny in the chat", f"goclaw approvals deny {asked.id}"),
+        Cure("Allow it: a button or /approve in the chat", f"goclaw approvals allow {approval.id}"),
+        Cure("Or deny it: a button or /deny in the chat", f"goclaw approvals deny {approval.id}"),
     )
     return conclude("waits.approval", answer, *cures, show)
 
 
-def _ask(asked: Approval) -> str:
-    if asked.request.uncertain:
-        return f"has asked whether its interrupted call of {asked.request.tool} took effect"
-    return f"has asked for approval to call {asked.request.tool}"
+def _ask(approval: Approval) -> str:
+    if approval.request.uncertain:
+        return f"has asked whether its interrupted call of {approval.request.tool} took effect"
+    return f"has asked for approval to call {approval.request.tool}"
 
 
-def steps(asked: list[Approval]) -> list[ExplanationStep]:
+def steps(approvals: list[Approval]) -> list[ExplanationStep]:
     """Return the questions and their answers."""
     found = []
-    for one in asked:
+    for one in approvals:
         words = f"run {short_id(one.run_id)} {_ask(one)}"
         found.append(ExplanationStep(one.asked_at, "asked_approval", words))
         if one.decision is not None:

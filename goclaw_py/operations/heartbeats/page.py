@@ -289,7 +289,7 @@ class _Hearts:
     async def _mute(self, agent: AgentName, how_long: str) -> str:
         hearts = self._service.control.heartbeats
         view = await hearts.view(agent)
-        until = mute_end(how_long, asked_at=view.now, zone=view.policy.zone)
+        until = mute_end(how_long, now=view.now, zone=view.policy.zone)
         await hearts.mute(agent, until)
         return "unmuted" if until is None else "muted"
 

@@ -272,9 +272,9 @@ def agent_routes(control: Control) -> APIRouter:
     return api
 
 
-async def _view(asked: Awaitable[HeartbeatView]) -> HeartbeatAnswer:
-    return answer_of(await asked)
+async def _view(view: Awaitable[HeartbeatView]) -> HeartbeatAnswer:
+    return answer_of(await view)
 
 
-async def _list(asked: Awaitable[Checklist]) -> ChecklistAnswer:
-    return checklist_answer(await asked)
+async def _list(checklist: Awaitable[Checklist]) -> ChecklistAnswer:
+    return checklist_answer(await checklist)

@@ -60,35 +60,35 @@ class Alerts:
         self._replies = replies
         self._incidents = incidents
 
-    async def of(self, execution: HeartbeatExecution, said: Attempt) -> HeartbeatOutcome:
+    async def of(self, execution: HeartbeatExecution, attempt: Attempt) -> HeartbeatOutcome:
         """Return the outcome of a reply. Raises ``StoreUnavailable``.
 
         A reply with a file is an alert, whatever its text is.
         """
         policy, agent = execution.policy, execution.claimed.agent
         chars, place = policy.ack_max_chars, policy.ack_position
-        judge_reply = partial(judge, said.text, ack_max_chars=chars, position=place)
-        judged = await in_thread_if_long(len(said.text), judge_reply)
-        if said.is_cut:
+        judge_reply = partial(judge, attempt.text, ack_max_chars=chars, position=place)
+        judged = await in_thread_if_long(len(attempt.text), judge_reply)
+        if attempt.is_cut:
             # What it did not say might have been the alert.
-            judged = AckResult(is_ok=False, text=without_token(said.text))
+            judged = AckResult(is_ok=False, text=without_token(attempt.text))
         if execution.done is not None:
             # The agent has said so with its tool, which wins over the words (SPEC HB-6).
             notify, words = execution.done
-            judged = AckResult(not notify, without_token(words or said.text) if notify else "")
-        elif is_silent(said.text):
+            judged = AckResult(not notify, without_token(words or attempt.text) if notify else "")
+        elif is_silent(attempt.text):
             # As in jobs: what models know as silence is no alert.
             judged = AckResult(is_ok=True, text="")
-        if judged.is_ok and not said.files:
-            return HeartbeatOutcome(HeartbeatRunStatus.OK, _left_out(said.text), said.text)
-        files, troubles = self._replies.sendable(said.files, agent, execution.run)
+        if judged.is_ok and not attempt.files:
+            return HeartbeatOutcome(HeartbeatRunStatus.OK, _left_out(attempt.text), attempt.text)
+        files, troubles = self._replies.sendable(attempt.files, agent, execution.run)
         text = "\n\n".join(filter(None, [judged.text, *troubles]))
         found = await self._routes.find(agent, policy)
         target = found.route.target
         if isinstance(policy.target, NoTarget):
-            return HeartbeatOutcome(HeartbeatRunStatus.LOGGED, NOWHERE, said.text)
+            return HeartbeatOutcome(HeartbeatRunStatus.LOGGED, NOWHERE, attempt.text)
         if target is None:
-            return HeartbeatOutcome(HeartbeatRunStatus.NO_ROUTE, found.route.problem, said.text)
+            return HeartbeatOutcome(HeartbeatRunStatus.NO_ROUTE, found.route.problem, attempt.text)
         there = target_text(found.wanted or target)
         whole = _with_files(text, [file.name for file in files])
         key = await in_thread_if_long(len(whole), partial(alert_key, agent, there, whole))
@@ -96,7 +96,7 @@ class Alerts:
         known = await self._store.alert_state(key, since=since)
         if known is not None:
             detail = "it was told before" if known is OutboxState.SENT else SAME_WAITS
-            return HeartbeatOutcome(HeartbeatRunStatus.DUPLICATE, detail, said.text, target)
+            return HeartbeatOutcome(HeartbeatRunStatus.DUPLICATE, detail, attempt.text, target)
         say = await self._messages(execution, target, self._whole(text, found), key)
         attach = partial(OutboundMessage, target, "", run_id=execution.run)
         attached = [attach(file=file, heartbeat_run=execution.id, alert=key) for file in files]
@@ -104,7 +104,7 @@ class Alerts:
         return HeartbeatOutcome(
             HeartbeatRunStatus.ALERTED,
             found.route.detail,
-            said.text,
+            attempt.text,
             target,
             tuple(say),
             text,
@@ -139,17 +139,17 @@ class Alerts:
     # ------------------------------------------------------------------ afterwards
 
     async def on_stored(
-        self, execution: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
+        self, execution: HeartbeatExecution, end: HeartbeatRunEnd, outcome: HeartbeatOutcome
     ) -> None:
         """Add a stored alert to the history of its chat, and notify owners of failures.
 
         If the database is unavailable, only the history is missing: the alert is in the outbox.
         """
         agent = execution.claimed.agent
-        if told.say and told.target is not None and told.text:
-            await self._remember(agent, told.target, told.text)
-        if told.gone is not None:
-            await self._store.notify_topic_gone(told.gone, (), now=self._clock.now())
+        if outcome.say and outcome.target is not None and outcome.text:
+            await self._remember(agent, outcome.target, outcome.text)
+        if outcome.gone is not None:
+            await self._store.notify_topic_gone(outcome.gone, (), now=self._clock.now())
         failures = execution.claimed.heartbeat.failures
         if end.failed and failures + 1 >= _THIRD:
             text = wording_heartbeat.failed_thrice(
@@ -215,13 +215,13 @@ class Alerts:
                 await self._remember(lost.agent, target, text)
         return True
 
-    async def _next_key(self, lost: Undelivered, policy: HeartbeatPolicy, said: str) -> str:
+    async def _next_key(self, lost: Undelivered, policy: HeartbeatPolicy, text: str) -> str:
         """Return the key of the same alert in its new chat, so that it is sent once (SPEC HB-7)."""
         found = await self._routes.find(lost.agent, policy)
         there = found.wanted or found.route.target
         if there == lost.target and lost.said:
             return lost.said[0].alert
-        return alert_key(lost.agent, target_text(there or lost.target), said)
+        return alert_key(lost.agent, target_text(there or lost.target), text)
 
     def _readable(self, message: OutboundMessage) -> str:
         """Return the text of a message as a person reads it."""

@@ -13,7 +13,7 @@ from goclaw_py.schedule.heartbeat import chat_texts as words
 LONGEST_MUTE: Final = timedelta(days=365)
 
 
-def mute_end(text: str, *, asked_at: datetime, zone: str) -> datetime | None:
+def mute_end(text: str, *, now: datetime, zone: str) -> datetime | None:
     """Return the end of a mute in UTC: ``2h``, ``for 1h 30m``, ``until 18:00``; None for ``off``.
 
     An unknown zone counts as UTC. Raises ``HeartbeatError``, with a text for people, for an invalid
@@ -26,9 +26,9 @@ def mute_end(text: str, *, asked_at: datetime, zone: str) -> datetime | None:
     if moment == plain:
         moment = f"in {plain.removeprefix('for ').removeprefix('in ')}"
     try:
-        until = parse_moment(moment, now=asked_at, zone=zone_or_utc(zone)[1])
+        until = parse_moment(moment, now=now, zone=zone_or_utc(zone)[1])
     except BadMoment as error:
         raise HeartbeatError(words.unknown_duration(plain)) from error
-    if until - asked_at > LONGEST_MUTE:
+    if until - now > LONGEST_MUTE:
         raise HeartbeatError(words.mute_too_long(LONGEST_MUTE))
     return until

@@ -85,10 +85,10 @@ def words(slug: str, name: str) -> str:
     return f"{slug}\n{name}".casefold()
 
 
-def free_slug(slug: str, taken: Collection[str]) -> str:
+def free_slug(slug: str, used: Collection[str]) -> str:
     """Return the slug, with the smallest number appended that makes it free."""
     number, found = 1, slug
-    while found in taken:
+    while found in used:
         number += 1
         tail = f"-{number}"
         found = slug[: _SLUG_CHARS - len(tail)] + tail

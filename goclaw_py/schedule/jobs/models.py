@@ -242,8 +242,8 @@ def session_for(job: Job, policy: JobPolicy, run: RunId | None) -> SessionKey | 
             return job_session(spec.agent, job.id)
 
 
-def slug_for(text: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
-    """Return a slug that is not ``taken``, from a name or the first words of a prompt.
+def slug_for(text: str, used: frozenset[str] | set[str] = frozenset()) -> str:
+    """Return a slug that is not ``used``, from a name or the first words of a prompt.
 
     Other scripts are transliterated: ``Grüße 日本`` becomes ``gruesse-ri-ben``. A text without
     letters and digits gives ``job``.
@@ -259,7 +259,7 @@ def slug_for(text: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
         slug = f"{slug}-{word}" if slug else word
     slug = slug or plain[:40].strip("-") or "job"
     number, found = 1, slug
-    while found in taken:
+    while found in used:
         number += 1
         found = f"{slug}-{number}"
     return found

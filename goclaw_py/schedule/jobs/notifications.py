@@ -136,10 +136,10 @@ class JobNotifications:
             for call in run.tools
         ]
 
-    async def _result(self, execution: JobExecution, said: Attempt) -> EndReport:
+    async def _result(self, execution: JobExecution, attempt: Attempt) -> EndReport:
         job = execution.claimed.job
-        notify = partial(texts.notify_text, said.text, job.spec.notify)
-        shown, silent = await in_thread_if_long(len(said.text), notify)
+        notify = partial(texts.notify_text, attempt.text, job.spec.notify)
+        shown, silent = await in_thread_if_long(len(attempt.text), notify)
         route = await self._places.route_of(job) if shown else Route(None)
         target = route.target
         if route.problem:
@@ -148,7 +148,7 @@ class JobNotifications:
             return EndReport(no_route=route.problem)
         if target is None:
             return EndReport(silent=silent)
-        files, troubles = self._replies.sendable(said.files, job.spec.agent, execution.run)
+        files, troubles = self._replies.sendable(attempt.files, job.spec.agent, execution.run)
         # An error text contains a file name, which the agent has chosen.
         shown = "\n\n".join([shown, *troubles])
         shown = await in_thread_if_long(len(shown), partial(without_token, shown))
@@ -171,7 +171,7 @@ class JobNotifications:
         end: Finish,
         update: JobUpdate | None,
         attempt: Attempt,
-        told: Recipients | None,
+        recipients: Recipients | None,
     ) -> tuple[OutboundMessage, ...]:
         job = execution.claimed.job
         chat = job.spec.target
@@ -184,7 +184,7 @@ class JobNotifications:
         if update is not None and update.state is JobState.DISABLED:
             text = texts.job_disabled(title, failures_with(execution.claimed), why)
         else:
-            once = told is Recipients.TARGET or end.status is OccurrenceStatus.LOST
+            once = recipients is Recipients.TARGET or end.status is OccurrenceStatus.LOST
             write = texts.job_failed if once else texts.job_failed_thrice
             state, again = await self._ahead(execution.claimed, update)
             due = await self._due(job, execution.claimed.due_at, [target])
@@ -206,13 +206,13 @@ class JobNotifications:
             return job.state, job.next_run_at
         return job.state if is_changed else update.state, update.next_run_at
 
-    async def _due(self, job: Job, at: datetime, told: Sequence[Target]) -> texts.DueTimeText:
+    async def _due(self, job: Job, at: datetime, notified: Sequence[Target]) -> texts.DueTimeText:
         """Return when a job was due, in the zone of its own chat if only that chat is notified.
 
         Raises ``StoreUnavailable``.
         """
         own = chat_of(job.owner)
-        is_own = own is not None and all(one.whole_chat == own[0] for one in told)
+        is_own = own is not None and all(one.whole_chat == own[0] for one in notified)
         here = await self._store.zone_of(job.owner) if is_own else None
         return texts.DueTimeText(at, self._clock.now(), job.spec.zone, here)
 

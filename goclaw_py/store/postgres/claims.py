@@ -98,7 +98,7 @@ async def end_claims(
     pool: Pool,
     locking: type[LockedClaims[EndT]],
     endings: Sequence[ClaimEnding[EndT]],
-    said_by: Callable[[ClaimEnding[EndT]], Iterable[OutboundMessage]],
+    messages_of: Callable[[ClaimEnding[EndT]], Iterable[OutboundMessage]],
 ) -> list[StoreError | None]:
     """End claims in one transaction, each with its messages; return the refusals."""
     async with pool.transaction() as connection:
@@ -110,7 +110,7 @@ async def end_claims(
                 first.setdefault(storable(one.end.id), one)
         await locked.end(connection, [one.end for one in first.values()])
         said = [
-            (one.end.finished_at, message) for one in first.values() for message in said_by(one)
+            (one.end.finished_at, message) for one in first.values() for message in messages_of(one)
         ]
         await enqueue_each(connection, said)
     return [*refused]
@@ -243,13 +243,13 @@ async def end_heartbeat_runs(
     return set(told["refused"])
 
 
-async def release_heartbeat_runs(connection: Connection, held: Sequence[Row]) -> None:
+async def release_heartbeat_runs(connection: Connection, locked: Sequence[Row]) -> None:
     """Release the runs of locked heartbeats, and send a notice."""
-    if held:
+    if locked:
         await connection.fetch(
             _HEARTBEAT_RUNS["release"],
-            [row["heartbeat_run"] for row in held],
-            [row["agent"] for row in held],
+            [row["heartbeat_run"] for row in locked],
+            [row["agent"] for row in locked],
         )
         await notify(connection, [Notice.CRON])
 
@@ -272,13 +272,13 @@ async def release_claims(
     pairs = await connection.fetch(_JOBS["claimed_by"], nodes, only)
     status = OccurrenceStatus.LOST if died else OccurrenceStatus.INTERRUPTED
     await release_occurrences(connection, pairs, nodes, status, now)
-    held = await connection.fetch(_HEARTBEAT_RUNS["lock_claimed"], list(nodes), only)
-    if not held:
+    locked = await connection.fetch(_HEARTBEAT_RUNS["lock_claimed"], list(nodes), only)
+    if not locked:
         return
     attempts: dict[str, int] = {}
     if died:
         found = await connection.fetch(
-            _HEARTBEAT_RUNS["attempts"], [row["heartbeat_run"] for row in held]
+            _HEARTBEAT_RUNS["attempts"], [row["heartbeat_run"] for row in locked]
         )
         attempts = {row["heartbeat_run"]: row["attempts"] for row in found}
     lost = {
@@ -290,12 +290,12 @@ async def release_claims(
             detail=heartbeat_rules.LOST,
             attempts=attempts[row["heartbeat_run"]],
         )
-        for row in held
+        for row in locked
         if row["heartbeat_run"] in attempts
     }
     await end_heartbeat_runs(connection, lost.values())
     await release_heartbeat_runs(
-        connection, [row for row in held if row["heartbeat_run"] not in lost]
+        connection, [row for row in locked if row["heartbeat_run"] not in lost]
     )
     await notify(connection, [Notice.CRON])
 

@@ -50,9 +50,9 @@ class Listener:
         """
         self._is_suspect, self._on_return = is_suspect, on_return
 
-    def add(self, hear: Callable[[Notice], None]) -> None:
-        """Call ``hear`` for each notice from now on."""
-        self._hearers.append(hear)
+    def add(self, callback: Callable[[Notice], None]) -> None:
+        """Call ``callback`` for each notice from now on."""
+        self._hearers.append(callback)
 
     async def start(self) -> None:
         """Connect and start to listen. Raises ``StoreUnavailable``."""

@@ -57,15 +57,15 @@ async def enqueue(
 
 
 async def enqueue_each(
-    connection: Connection, said: Sequence[tuple[datetime, OutboundMessage]]
+    connection: Connection, messages: Sequence[tuple[datetime, OutboundMessage]]
 ) -> None:
     """Add messages to the outbox, each with its time, and notify the senders."""
-    if said:
+    if messages:
         await connection.fetch(
             _OUTBOX["insert_each"],
             Notice.OUTBOX,
-            [at for at, _ in said],
-            *outbox_columns([message for _, message in said]),
+            [at for at, _ in messages],
+            *outbox_columns([message for _, message in messages]),
         )
 
 

@@ -230,10 +230,10 @@ class Connection:
         if not self.is_gone():
             await self.fetch("select pg_advisory_unlock($1)", key)
 
-    async def listen(self, channel: str, hear: Callable[[], None]) -> None:
-        """Call ``hear`` for each notice on a channel, until the connection ends."""
+    async def listen(self, channel: str, callback: Callable[[], None]) -> None:
+        """Call ``callback`` for each notice on a channel, until the connection ends."""
         with translated(self.is_gone):
-            await self._raw.add_listener(channel, lambda *_: hear())
+            await self._raw.add_listener(channel, lambda *_: callback())
 
     def on_loss(self, gone: Callable[[], None]) -> None:
         """Call ``gone`` once when the connection ends for any reason."""

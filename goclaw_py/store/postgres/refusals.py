@@ -91,32 +91,32 @@ class ServerRefusal:
     cure: str = ""
 
 
-def refusal(state: str, said: str) -> ServerRefusal | None:
+def refusal(state: str, message: str) -> ServerRefusal | None:
     """Translate an error by its SQLSTATE; None if the statement itself is wrong.
 
-    ``said`` is the message of the server, of which the first line is used.
+    ``message`` is the message of the server, of which the first line is used.
     """
-    said = said.partition("\n")[0]
+    message = message.partition("\n")[0]
     if state in _NO_STATEMENT:
         return ServerRefusal(RefusalKind.SHARED, POOLED)
     if state in _CURES:
         what, cure = _CURES[state]
         is_away = state.startswith(("25", *_UNAVAILABLE_CLASSES))
         kind = RefusalKind.AWAY if is_away else RefusalKind.REFUSED
-        return ServerRefusal(kind, f"{what}: {said}", cure)
+        return ServerRefusal(kind, f"{what}: {message}", cure)
     if state.startswith(("28", "3D")):
-        return ServerRefusal(RefusalKind.REFUSED, f"the database refused access: {said}")
+        return ServerRefusal(RefusalKind.REFUSED, f"the database refused access: {message}")
     if state.startswith(_UNAVAILABLE_CLASSES) or state in _UNAVAILABLE_STATES:
-        return ServerRefusal(RefusalKind.AWAY, f"the database is not available: {said}")
+        return ServerRefusal(RefusalKind.AWAY, f"the database is not available: {message}")
     return None
 
 
-def refusal_to_connect(state: str, said: str) -> ServerRefusal:
+def refusal_to_connect(state: str, message: str) -> ServerRefusal:
     """Translate an error of a connection attempt, before any statement was sent.
 
-    ``said`` is as for ``refusal``.
+    ``message`` is as for ``refusal``.
     """
-    first = said.partition("\n")[0]
+    first = message.partition("\n")[0]
     if state == "42501":
         name = first.partition('"')[2].partition('"')[0] or "its name"
         cure = f"GRANT CONNECT ON DATABASE {name} TO the user of database.url"
@@ -128,6 +128,6 @@ def refusal_to_connect(state: str, said: str) -> ServerRefusal:
     if state in ("42704", "22023", "55P02"):
         fact = f"the database refused access: {first}"
         return ServerRefusal(RefusalKind.REFUSED, fact, _PARAMETER)
-    return refusal(state, said) or ServerRefusal(
+    return refusal(state, message) or ServerRefusal(
         RefusalKind.REFUSED, f"the database refused access: {first}"
     )

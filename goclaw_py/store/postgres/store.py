@@ -117,9 +117,9 @@ class PostgresStore(
         async with self._pool.connection() as connection:
             await ensure_writable(connection)
 
-    def on_notice(self, hear: Callable[[Notice], None]) -> None:
-        """After a reconnection, ``hear`` is called once for every kind of notice."""
-        self._listener.add(hear)
+    def on_notice(self, callback: Callable[[Notice], None]) -> None:
+        """After a reconnection, ``callback`` is called once for every kind of notice."""
+        self._listener.add(callback)
 
     async def close(self) -> None:
         """Give calls in progress a few seconds to finish."""

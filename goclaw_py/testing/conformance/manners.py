@@ -246,7 +246,7 @@ async def an_unknown_setting_is_named_in_the_error(scene: Scene) -> None:
     except SettingError as error:
         require(error.key == "no such key", f"the error names the key, not {error.key!r}")
     else:
-        require(kept=False, what="an unknown key is a SettingError")
+        require(holds=False, what="an unknown key is a SettingError")
 
 
 # ---------------------------------------------------------------------------- the hook

@@ -28,9 +28,9 @@ class ContractViolation(AssertionError):
     """A channel violates its contract; the text says what was expected."""
 
 
-def require(kept: object, what: str) -> None:
-    """Raise ``ContractViolation`` if ``kept`` is false. ``what`` says what was expected."""
-    if not kept:
+def require(holds: object, what: str) -> None:
+    """Raise ``ContractViolation`` if ``holds`` is false. ``what`` says what was expected."""
+    if not holds:
         raise ContractViolation(what)
 
 

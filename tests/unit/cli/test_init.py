@@ -216,8 +216,8 @@ def test_a_file_is_replaced_as_a_whole_and_its_copy_kept(tmp_path: Path) -> None
     assert file.stat().st_mode & 0o777 == 0o600
     assert replace_file(file, "one") is None
     file.chmod(0o644)
-    assert replace_file(file, "one", keep=True) is None, "the same needs no copy"
-    copies = [replace_file(file, text, keep=True) for text in ("two", "three")]
+    assert replace_file(file, "one", back_up=True) is None, "the same needs no copy"
+    copies = [replace_file(file, text, back_up=True) for text in ("two", "three")]
     assert copies == [tmp_path / "a.toml.bak", tmp_path / "a.toml.bak1"]
     assert [copy.read_text() for copy in copies if copy] == ["one", "two"]
     assert {copy.stat().st_mode & 0o777 for copy in copies if copy} == {0o600}
@@ -227,7 +227,7 @@ def test_a_file_is_replaced_as_a_whole_and_its_copy_kept(tmp_path: Path) -> None
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        replace_file(file, "four", refuse, keep=True)
+        replace_file(file, "four", refuse, back_up=True)
     assert file.read_text() == "three"
     assert len(list(tmp_path.iterdir())) == 3
 

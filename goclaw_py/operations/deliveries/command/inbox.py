@@ -40,7 +40,7 @@ _COLUMNS = (
 @with_options(selection.MessageOptions)
 def list_(
     ctx: typer.Context,
-    asked: selection.MessageOptions,
+    options: selection.MessageOptions,
     *,
     waiting: Annotated[
         bool, typer.Option("--waiting", help="List unfinished messages instead of failed ones.")
@@ -51,7 +51,7 @@ def list_(
     """List incoming messages that failed, newest first."""
 
     async def ask(control: Control) -> list[DeadLetter]:
-        wanted = DeadLetterQuery(waiting, asked.filter(), asked.limit)
+        wanted = DeadLetterQuery(waiting, options.filter(), options.limit)
         return await control.deliveries.dead_letters(wanted)
 
     def show_all(found: list[DeadLetter], names: DisplayNames) -> None:

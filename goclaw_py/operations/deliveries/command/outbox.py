@@ -60,7 +60,7 @@ class _Listed:
 @with_options(selection.MessageOptions)
 def list_(
     ctx: typer.Context,
-    asked: selection.MessageOptions,
+    options: selection.MessageOptions,
     state: Annotated[str | None, choice(OutboxState)] = None,
     chat: Annotated[
         str | None, typer.Option(help="Chat id, or a beginning of CHANNEL/ACCOUNT/ID/TOPIC.")
@@ -71,7 +71,7 @@ def list_(
 ) -> None:
     """List outgoing messages, newest first."""
     wanted = None if state is None else OutboxState(state)
-    only, limit = asked.filter(), asked.limit
+    only, limit = options.filter(), options.limit
 
     async def ask(control: Control) -> _Listed:
         most = limit if chat is None else selection.PAGE

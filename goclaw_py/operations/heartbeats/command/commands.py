@@ -274,7 +274,7 @@ def mute(
     async def change(service: HeartbeatService, name: AgentName) -> HeartbeatView:
 
         view = await service.view(name)
-        until = mute_end(text, asked_at=view.now, zone=view.policy.zone)
+        until = mute_end(text, now=view.now, zone=view.policy.zone)
         return await service.mute(name, until)
 
     _change(ctx, agent, change, as_json=as_json)

@@ -57,13 +57,13 @@ async def every(service: HeartbeatService) -> tuple[AgentName, ...]:
     return await service.agents()
 
 
-async def chosen(service: HeartbeatService, asked: str | None) -> AgentName:
+async def chosen(service: HeartbeatService, name: str | None) -> AgentName:
     """Return the named agent; without a name ``main``, or the only agent.
 
     Raises ``HeartbeatError`` if there are several agents and none is called ``main``.
     """
-    if asked is not None:
-        return AgentName(asked)
+    if name is not None:
+        return AgentName(name)
     agents = await every(service)
     if MAIN_AGENT in agents:
         return MAIN_AGENT
@@ -72,9 +72,9 @@ async def chosen(service: HeartbeatService, asked: str | None) -> AgentName:
     return agents[0]
 
 
-async def some(service: HeartbeatService, asked: str | None) -> tuple[AgentName, ...]:
+async def some(service: HeartbeatService, name: str | None) -> tuple[AgentName, ...]:
     """Return the named agent, or all agents."""
-    return await every(service) if asked is None else (AgentName(asked),)
+    return await every(service) if name is None else (AgentName(name),)
 
 
 # ---------------------------------------------------------------------------- heartbeat runs

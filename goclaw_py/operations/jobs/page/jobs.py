@@ -183,12 +183,12 @@ def _page_number(text: str) -> int:
     return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) <= 6 else 1
 
 
-async def found(service: PageServices, asked: str) -> Job:
+async def found(service: PageServices, name: str) -> Job:
     """Return a job by id, prefix of an id, or slug. Raises ``NotFound``."""
-    if not SLUG.fullmatch(asked):
+    if not SLUG.fullmatch(name):
         raise NotFound("there is no such job")
     try:
-        return await service.control.jobs.get(asked, BY)
+        return await service.control.jobs.get(name, BY)
     except UnknownJob as error:
         raise NotFound(str(error)) from error
 

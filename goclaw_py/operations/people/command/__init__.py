@@ -133,10 +133,10 @@ def _called(chat: Chat) -> str:
     return display.cell(f"{chat.chat} ({chat.name})" if chat.name else chat.chat)
 
 
-def _last(heard: LastActivity | None, names: DisplayNames, seen_at: datetime) -> str:
-    if heard is None:
+def _last(activity: LastActivity | None, names: DisplayNames, seen_at: datetime) -> str:
+    if activity is None:
         return ""
-    return f"{display.age(heard.at, seen_at)} ago in {names.chat(heard.target)}"
+    return f"{display.age(activity.at, seen_at)} ago in {names.chat(activity.target)}"
 
 
 @app.command()

@@ -215,10 +215,10 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _text(said: object) -> str:
+def _text(result: object) -> str:
     """Return the result of a handler. Raises ``TypeError``."""
-    if said is None:
+    if result is None:
         return ""
-    if not isinstance(said, str):
-        raise TypeError(f"a handler returns text or None, not {type(said).__name__}")
-    return said
+    if not isinstance(result, str):
+        raise TypeError(f"a handler returns text or None, not {type(result).__name__}")
+    return result

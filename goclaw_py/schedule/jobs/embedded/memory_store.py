@@ -66,8 +66,8 @@ class MemoryStore:
         self._nodes: dict[NodeId, Node] = {}
         self._listeners: list[Callable[[Notice], None]] = []
 
-    def on_notice(self, hear: Callable[[Notice], None]) -> None:
-        self._listeners.append(hear)
+    def on_notice(self, callback: Callable[[Notice], None]) -> None:
+        self._listeners.append(callback)
 
     async def close(self) -> None:
         """Do nothing: what is stored ends with the object. For programs with a choice of stores."""
@@ -76,8 +76,8 @@ class MemoryStore:
         """Call all listeners in the event loop, after the present step."""
         loop = asyncio.get_running_loop()
         for notice in notices:
-            for hear in self._listeners:
-                loop.call_soon(hear, notice)
+            for listener in self._listeners:
+                loop.call_soon(listener, notice)
 
     # ------------------------------------------------------------------ jobs
 
@@ -420,12 +420,12 @@ class MemoryStore:
         *,
         until: datetime,
         state: NodeState | None = None,
-        put_back: bool = False,
+        clock_set_back: bool = False,
     ) -> Renewed | None:
         known = self._nodes.get(node)
         if known is None:
             return None
-        until = until if put_back else max(known.lease_until, until)
+        until = until if clock_set_back else max(known.lease_until, until)
         self._nodes[node] = replace(known, lease_until=until, state=state or known.state)
         return Renewed(among_others=len(self._nodes) > 1)
 

@@ -50,11 +50,11 @@ class PostgresNodes(PostgresPart):
         *,
         until: datetime,
         state: NodeState | None = None,
-        put_back: bool = False,
+        clock_set_back: bool = False,
     ) -> Renewed | None:
         """Renew a lease, after waiting for a recovery of this node that is in progress."""
-        told = None if state is None else rows.node_state_json(state)
-        renewed = await self._pool.row(_SQL["renew"], node, until, told, put_back)
+        stored = None if state is None else rows.node_state_json(state)
+        renewed = await self._pool.row(_SQL["renew"], node, until, stored, clock_set_back)
         return None if renewed is None else Renewed(renewed["among_others"])
 
     async def end_lease(self, node: NodeId, *, now: datetime) -> None:

@@ -167,15 +167,15 @@ class PostgresHeartbeats(PostgresPart):
 
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
         async with self._pool.transaction() as connection:
-            held = await connection.fetch(_SQL["lock_claimed"], [node], list(ids))
-            await release_heartbeat_runs(connection, held)
+            locked = await connection.fetch(_SQL["lock_claimed"], [node], list(ids))
+            await release_heartbeat_runs(connection, locked)
 
     async def release_unclaimed_heartbeats(
         self, known: Collection[HeartbeatRunId], *, node: NodeId
     ) -> None:
         async with self._pool.transaction() as connection:
-            held = await connection.fetch(_SQL["lock_unknown"], node, list(known))
-            await release_heartbeat_runs(connection, held)
+            locked = await connection.fetch(_SQL["lock_unknown"], node, list(known))
+            await release_heartbeat_runs(connection, locked)
 
     # ------------------------------------------------------------------ what a run looks at
 

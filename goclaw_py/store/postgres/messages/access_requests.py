@@ -22,14 +22,14 @@ _SQL = queries("people")
 
 async def admit(
     connection: Connection,
-    taken: Row,
+    removed: Row,
     verdict: AccessVerdict,
     *,
     by: str,
     now: datetime,
 ) -> Person:
     """Approve the person of a removed request."""
-    request = rows.pairing_request(taken)
+    request = rows.pairing_request(removed)
     person = await connection.row(
         _SQL["approve"],
         request.channel,
@@ -42,18 +42,18 @@ async def admit(
     )
     assert person is not None
     await enqueue(connection, [rules.welcome(request)], session=None, now=now)
-    wrote = rows.retained(taken["messages"])
+    wrote = rows.retained(removed["messages"])
     if wrote:
         await enter(connection, rules.opening(wrote, request.id), now=now)
-    await _close(connection, taken, verdict, by=by, now=now)
+    await _close(connection, removed, verdict, by=by, now=now)
     return rows.person(person)
 
 
 async def decide_chat(
-    connection: Connection, taken: Row, verdict: AccessVerdict, *, by: str, now: datetime
+    connection: Connection, removed: Row, verdict: AccessVerdict, *, by: str, now: datetime
 ) -> None:
     """Allow a group, or deny a group or a person, whose request was removed."""
-    request = rows.pairing_request(taken)
+    request = rows.pairing_request(removed)
     await connection.fetch(
         _SQL["decide_chat"],
         request.channel,
@@ -64,14 +64,14 @@ async def decide_chat(
         verdict is not AccessVerdict.DENY,
         now,
     )
-    await _close(connection, taken, verdict, by=by, now=now)
+    await _close(connection, removed, verdict, by=by, now=now)
 
 
 async def _close(
-    connection: Connection, taken: Row, verdict: AccessVerdict, *, by: str, now: datetime
+    connection: Connection, removed: Row, verdict: AccessVerdict, *, by: str, now: datetime
 ) -> None:
     """Show the decision in the messages that asked owners, or drop those that were not sent."""
-    request = rows.pairing_request(taken)
+    request = rows.pairing_request(removed)
     edited = partial(rules.decided, request=request, verdict=verdict, by=by)
     await show(connection, about_request(request.id), edited, now=now)
     await notify(connection, [Notice.PEOPLE])

@@ -163,16 +163,16 @@ def _each(found: Iterable[Row]) -> dict[str, list[Row]]:
     return of_run
 
 
-async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
+async def _begun(connection: Connection, found: Sequence[Row]) -> RunStartResult:
     """Convert a row of ``runs.begin``, with the work of interrupted runs before it."""
-    cut: tuple[ToolCall, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     used = NO_USAGE
     done: tuple[RunStep, ...] | None = ()
     is_restarted = False
-    if (follows := told[0]["follows"]) is not None:
-        cut, used, is_restarted = await interrupted_work(connection, follows)
+    if (follows := found[0]["follows"]) is not None:
+        calls, used, is_restarted = await interrupted_work(connection, follows)
         done = steps.read(await connection.fetch(_SQL["steps"], follows))
-    first, entries = told[0], [row for row in told if row["role"]]
+    first, entries = found[0], [row for row in found if row["role"]]
     return RunStartResult(
         tuple(map(rows.entry, entries)),
         draft=first["draft"],
@@ -181,7 +181,7 @@ async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
         summary=first["summary"],
         pinned=tuple(first["pinned"]),
         ended=frozenset(first["ended"]),
-        cut_calls=cut,
+        cut_calls=calls,
         cut_usage=used,
         steps=done,
         is_restarted=is_restarted,

@@ -35,13 +35,13 @@ class MemoryNodes(MemoryPart):
         *,
         until: datetime,
         state: NodeState | None = None,
-        put_back: bool = False,
+        clock_set_back: bool = False,
     ) -> Renewed | None:
         known = self._db.nodes.get(node)
         if known is None:
             return None
         state = known.state if state is None else storable(state)
-        if not put_back:
+        if not clock_set_back:
             until = max(known.lease_until, until)
         self._db.nodes[node] = replace(known, lease_until=until, state=state)
         return Renewed(among_others=len(self._db.nodes) > 1)

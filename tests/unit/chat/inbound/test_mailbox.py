@@ -224,7 +224,7 @@ def test_rows_that_nobody_has_any_more_are_forgotten_but_not_a_stop_that_is_not_
     for number in (1, 2, 3):
         boxes.add(row(number)).state = MessageState.TAKEN
     boxes.stopped([Turn(RunId("r"), SESSION, MAIN_AGENT, [row(2)])], Reason.STOPPED)
-    boxes.forget_done((), kept={3})
+    boxes.forget_done((), open_rows={3})
     assert boxes.rows() == {2, 3}
     assert boxes.unstored_stops() == {Reason.STOPPED: [2]}
     boxes.stop_stored([2])

@@ -18,7 +18,7 @@ NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
 
 
 def end(text: str, zone: str = "Europe/Berlin") -> datetime | None:
-    return mute_end(text, asked_at=NINE, zone=zone)
+    return mute_end(text, now=NINE, zone=zone)
 
 
 @pytest.mark.parametrize(("text", "lasts"), [
