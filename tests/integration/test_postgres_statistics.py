@@ -20,7 +20,7 @@ from goclaw_py.store.sql import queries
 from tests.support import large_tables
 from tests.support.postgres import Server, run_sql
 from tests.support.statement_arguments import sample_arguments
-from tests.unit.test_store_sql import FILES
+from tests.unit.store.test_sql import FILES
 
 pytestmark = [pytest.mark.real_time, pytest.mark.slow]
 

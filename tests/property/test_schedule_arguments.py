@@ -65,7 +65,7 @@ SOUND = st.fixed_dictionaries(
     {"goal": st.just("x"), "cadence_type": st.sampled_from(["cron", "once", "interval"])},
     optional={"timezone": ZONE, "notification": NOTIFICATION},
 ).flatmap(lambda rest: VALUE.map(lambda value: rest | {"cadence_value": value}))
-"""Sound but for the cadence, so that many get as far as the desk."""
+"""Sound but for the cadence, so that many reach the job service."""
 
 
 def calls(there: str) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py.core.errors import ToolFailed
-from tests.support.tools import Desk
+from tests.support.tools import ToolHost
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -88,7 +88,7 @@ def outside(base: Path) -> dict[str, str]:
     }
 
 
-Use = Callable[[Desk, str], Awaitable[str]]
+Use = Callable[[ToolHost, str], Awaitable[str]]
 
 USES: tuple[Use, ...] = (
     lambda service, path: service.call("read_file", path=path),
@@ -101,7 +101,7 @@ USES: tuple[Use, ...] = (
 )
 
 
-async def tell(service: Desk, path: str) -> list[str]:
+async def tell(service: ToolHost, path: str) -> list[str]:
     """What the tools say about a path."""
     said = []
     for use in USES:
@@ -118,7 +118,7 @@ def test_no_path_and_no_link_leads_out_of_a_workspace(
 ) -> None:
     with world(linked) as base, asyncio.Runner(loop_factory=Inline) as runner:
         before = outside(base)
-        service = Desk(base / "ws")
+        service = ToolHost(base / "ws")
         through = [path for place, _ in linked for path in (place, f"{place}/secret")]
         for path in [*asked, *through]:
             said = runner.run(tell(service, path.replace("{base}", str(base))))
@@ -134,7 +134,7 @@ def test_no_path_and_no_link_leads_out_of_a_workspace(
 @given(st.lists(st.text(st.characters(exclude_characters="/"), min_size=1, max_size=8), max_size=4))
 def test_what_is_written_under_a_strange_name_is_read_under_the_same(names: list[str]) -> None:
     with world([]) as base, asyncio.Runner(loop_factory=Inline) as runner:
-        service = Desk(base / "ws")
+        service = ToolHost(base / "ws")
         path = "/".join(["new", *names])
 
         async def round_trip() -> None:

@@ -95,7 +95,7 @@ Send = Callable[[str, dict[str, Any]], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class Desk:
+class AuditedGateway:
     """A gateway with a chat of operators, and its web server."""
 
     gateway: GatewayProcess
@@ -165,9 +165,9 @@ OPEN: Final = Ways(access=DirectPolicy.OPEN, jobs=setup(DEFAULT_PROFILE))
 
 
 @asynccontextmanager
-async def a_desk(
+async def an_audited_gateway(
     database: MemoryDatabase | None = None, *more: RecordingChannel
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[AuditedGateway]:
     console = ConsoleChannel()
     channels = (cast("RecordingChannel", console), *more)
     made = a_process(an_agent(), OPEN, channels=channels, kind=ConsoleGateway, database=database)
@@ -179,17 +179,17 @@ async def a_desk(
         access = WebAccess(
             "127.0.0.1", (), "t" * 32, lambda: gateway.clock.now().timestamp()
         ).with_store(gateway.store)
-        yield Desk(gateway, console, access)
+        yield AuditedGateway(gateway, console, access)
 
 
-def sender(desk: Desk, way: str) -> Send:
+def sender(gateway: AuditedGateway, way: str) -> Send:
     async def by_token(path: str, body: dict[str, Any]) -> None:
-        await desk.by_api(way, path, body)
+        await gateway.by_api(way, path, body)
 
     others: dict[str, Send] = {
-        "page": desk.by_page,
-        "command": desk.by_command,
-        "terminal": desk.by_terminal,
+        "page": gateway.by_page,
+        "command": gateway.by_command,
+        "terminal": gateway.by_terminal,
     }
     return others.get(way, by_token)
 
@@ -220,10 +220,10 @@ COMMANDS: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
 async def test_a_command_names_who_has_typed_it(
     way: str, said: tuple[str, ...], action: str
 ) -> None:
-    async with a_desk() as desk:
+    async with an_audited_gateway() as audited:
         for text in said:
-            await desk.type(sender(desk, way), text)
-        entry = await desk.entry()
+            await audited.type(sender(audited, way), text)
+        entry = await audited.entry()
     assert (entry.action, entry.result) == (action, "ok")
     assert who(entry) == WAYS[way]
 
@@ -231,16 +231,16 @@ async def test_a_command_names_who_has_typed_it(
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("button", ["approve", "stop"])
 async def test_a_button_names_who_has_pressed_it(way: str, button: str) -> None:
-    async with a_desk() as desk:
+    async with an_audited_gateway() as audited:
         # Another person has begun what is answered or stopped.
-        await desk.type(sender(desk, "ann"), "pay" if button == "approve" else "work")
+        await audited.type(sender(audited, "ann"), "pay" if button == "approve" else "work")
         if button == "approve":
-            (asked,) = await desk.gateway.store.approvals()
+            (asked,) = await audited.gateway.store.approvals()
             data = approval_buttons(asked.request.decisions, asked.id)[0][0].data
         else:
-            data = stop_data(desk.gateway.dispatcher.runs()[0].id)
-        await desk.press(sender(desk, way), data)
-        entry = await desk.entry()
+            data = stop_data(audited.gateway.dispatcher.runs()[0].id)
+        await audited.press(sender(audited, way), data)
+        entry = await audited.entry()
     assert entry.action == ("approval.decide" if button == "approve" else "session.stop")
     assert who(entry) == WAYS[way]
 
@@ -298,23 +298,23 @@ def break_queue_mode(gateway: GatewayProcess) -> Callable[[], None]:
 
 
 async def test_a_command_that_waited_for_the_database_names_who_has_typed_it() -> None:
-    async with a_desk() as desk:
-        heal = break_queue_mode(desk.gateway)
-        await desk.type(sender(desk, "ben"), "/queue steer")
-        assert await desk.gateway.store.audit_entries() == []
+    async with an_audited_gateway() as audited:
+        heal = break_queue_mode(audited.gateway)
+        await audited.type(sender(audited, "ben"), "/queue steer")
+        assert await audited.gateway.store.audit_entries() == []
         heal()
         await asyncio.sleep(60)
-        assert who(await desk.entry()) == BY_BEN
+        assert who(await audited.entry()) == BY_BEN
 
 
 async def test_a_command_that_is_executed_after_a_restart_names_who_has_typed_it() -> None:
     database = MemoryDatabase()
-    async with a_desk(database) as first:
+    async with an_audited_gateway(database) as first:
         break_queue_mode(first.gateway)
         await first.type(sender(first, "ben"), "/queue steer")
         first.gateway.kill()
         await first.gateway.bury()
-    async with a_desk(database) as second:
+    async with an_audited_gateway(database) as second:
         await asyncio.sleep(60)
         entry = await second.entry()
         assert entry.node == second.gateway.node()
@@ -324,7 +324,7 @@ async def test_a_command_that_is_executed_after_a_restart_names_who_has_typed_it
 async def test_a_command_that_another_node_executes_names_who_has_typed_it() -> None:
     """The session is that of the other node: it has a run in progress."""
     database = MemoryDatabase()
-    async with a_desk(database) as owner, a_desk(database) as other:
+    async with an_audited_gateway(database) as owner, an_audited_gateway(database) as other:
         await owner.type(sender(owner, "ann"), "work")
         await other.type(sender(other, "ben"), "/queue steer")
         await asyncio.sleep(60)
@@ -335,26 +335,26 @@ async def test_a_command_that_another_node_executes_names_who_has_typed_it() -> 
 
 async def test_what_a_request_takes_up_besides_is_not_by_whom_it_is() -> None:
     """A request may execute the commands of others that waited: each is named by its own row."""
-    async with a_desk() as desk:
-        heal = break_queue_mode(desk.gateway)
-        await desk.type(sender(desk, "ben"), "/queue steer")
+    async with an_audited_gateway() as audited:
+        heal = break_queue_mode(audited.gateway)
+        await audited.type(sender(audited, "ben"), "/queue steer")
         heal()
-        await desk.type(sender(desk, "ann"), "/queue collect")
+        await audited.type(sender(audited, "ann"), "/queue collect")
         await asyncio.sleep(60)
-        second, first = await desk.gateway.store.audit_entries()
+        second, first = await audited.gateway.store.audit_entries()
     assert (who(first), who(second)) == (BY_BEN, BY_ANN)
 
 
 async def test_a_recorded_request_that_takes_up_a_command_of_another_leaves_two_rows() -> None:
-    async with a_desk() as desk:
-        await desk.type(sender(desk, "ben"), "hello")
-        heal = break_queue_mode(desk.gateway)
-        await desk.type(sender(desk, "ben"), "/queue steer")
+    async with an_audited_gateway() as audited:
+        await audited.type(sender(audited, "ben"), "hello")
+        heal = break_queue_mode(audited.gateway)
+        await audited.type(sender(audited, "ben"), "/queue steer")
         heal()
         with acts(ANN):
-            control = desk.gateway.container.audit.control(desk.gateway.control)
+            control = audited.gateway.container.audit.control(audited.gateway.control)
             await control.sessions.send_message(SESSION, "hello", queue=True)
-        sent, typed = await desk.gateway.store.audit_entries()
+        sent, typed = await audited.gateway.store.audit_entries()
     assert [typed.action, sent.action] == ["session.queue_mode", "session.send"]
     assert (who(typed), who(sent)) == (BY_BEN, ("token", "ann", "admin", "192.0.2.1"))
 
@@ -365,24 +365,24 @@ async def test_a_recorded_request_that_takes_up_a_command_of_another_leaves_two_
 async def test_a_message_of_another_channel_never_carries_an_actor() -> None:
     """Not if it says so itself, and not within a request of an operator."""
     telegram = RecordingChannel(trusted=False)
-    async with a_desk(None, telegram) as desk:
+    async with an_audited_gateway(None, telegram) as audited:
         claimed = replace(message("/new"), by=ANN)
         with acts(ANN):
-            await desk.gateway.gateway.accept([claimed])
-            await desk.gateway.gateway.accept([replace(message("/stop"), by=ANN)])
+            await audited.gateway.gateway.accept([claimed])
+            await audited.gateway.gateway.accept([replace(message("/stop"), by=ANN)])
         await asyncio.sleep(5)
-        stop, new = await desk.gateway.store.audit_entries()
+        stop, new = await audited.gateway.store.audit_entries()
     ann = ("person", "telegram/default/ann Ann", "", "telegram:ann")
     assert who(stop) == who(new) == ann
     assert {stop.action, new.action} == {"session.reset", "session.stop"}
 
 
 async def test_a_message_of_the_console_is_by_whom_the_request_is_only() -> None:
-    async with a_desk() as desk:
+    async with an_audited_gateway() as audited:
         claimed = message("/new", chat="desk", channel="console")
-        await desk.gateway.gateway.accept([replace(claimed, by=ANN)])
+        await audited.gateway.gateway.accept([replace(claimed, by=ANN)])
         await asyncio.sleep(5)
-        entry = await desk.entry()
+        entry = await audited.entry()
     assert who(entry) == ("person", "console/default/desk Desk", "", "console:desk")
 
 
@@ -415,19 +415,19 @@ async def test_guests_stay_named_as_they_are() -> None:
 
 async def test_lists_of_messages_do_not_tell_who_has_typed_them() -> None:
     """Viewers and operators read them; the audit log is for admins."""
-    async with a_desk() as desk:
-        heal = break_queue_mode(desk.gateway)
-        await desk.type(sender(desk, "ben"), "/queue steer")
-        (stored,) = desk.gateway.database.pending.values()
+    async with an_audited_gateway() as audited:
+        heal = break_queue_mode(audited.gateway)
+        await audited.type(sender(audited, "ben"), "/queue steer")
+        (stored,) = audited.gateway.database.pending.values()
         assert stored.message.by == BEN
-        one = await desk.gateway.control.deliveries.dead_letter(stored.id)
+        one = await audited.gateway.control.deliveries.dead_letter(stored.id)
         heal()
     assert one.row.message.by is None
 
 
 async def test_what_is_no_command_is_stored_without_an_actor() -> None:
     """It costs nothing, and says no more of people than before."""
-    async with a_desk() as desk:
-        await desk.type(sender(desk, "ben"), "work")
-        (stored,) = desk.gateway.database.pending.values()
+    async with an_audited_gateway() as audited:
+        await audited.type(sender(audited, "ben"), "work")
+        (stored,) = audited.gateway.database.pending.values()
     assert stored.message.by is None

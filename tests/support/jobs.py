@@ -72,7 +72,7 @@ def setup(profile: Profile = DEFAULT_PROFILE, **policy: object) -> JobSetup:
 
 
 async def make(gateway: GatewayProcess, wanted: Wanted, by: Requester = OPERATOR) -> Job:
-    """Make a job at the gateway's desk."""
+    """Create a job of the gateway."""
     return await service(gateway).create(wanted.draft(), by)
 
 

@@ -19,7 +19,7 @@ from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.policy import PROFILES, Profile
 from goclaw_py.testing.clock import LoopClock
 from tests.support.memory_store import MemoryStore
-from tests.support.tools import MAIN, Desk
+from tests.support.tools import MAIN, ToolHost
 
 ANN = Owner("console:direct:me")
 BOB = Owner("console:direct:bob")
@@ -49,9 +49,9 @@ class Schedules:
         rules = JobCreationRules(self.profile, enabled=self.enabled, most=self.most)
         self.service = JobService(self.store, LoopClock(), rules)
 
-    def place(self, owner: Owner = ANN) -> Desk:
+    def place(self, owner: Owner = ANN) -> ToolHost:
         """From where an owner's runs call tools."""
-        return Desk(self.workspace, jobs=self.service, asker=asker(owner))
+        return ToolHost(self.workspace, jobs=self.service, asker=asker(owner))
 
     def tools(self, permissions: Permissions | None = None, owner: Owner = ANN) -> Toolbox:
         return self.place(owner).tools(permissions, MAIN)

@@ -21,7 +21,7 @@ MAIN = AgentName("main")
 SCHEDULING = frozenset({"schedule_create", "schedule_search", "schedule_edit", "schedule_delete"})
 """The tools that are there only where there is a desk for jobs."""
 
-AT_DESKS = SCHEDULING | {"heartbeat", "heartbeat_done"}
+SERVICE_TOOLS = SCHEDULING | {"heartbeat", "heartbeat_done"}
 """Those, and the one that is there only where there are heartbeats."""
 
 
@@ -54,7 +54,7 @@ class RecordingChildren:
 
 
 @dataclass
-class RecordingPost:
+class RecordingSender:
     """Notes what was sent."""
 
     sent: list[tuple[Target, str]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class RecordingPost:
 
 
 @dataclass
-class KeptPins:
+class StoredPins:
     """Keeps facts."""
 
     facts: tuple[str, ...] = ()
@@ -75,13 +75,13 @@ class KeptPins:
 
 
 @dataclass
-class Desk:
-    """A place from which tools are called."""
+class ToolHost:
+    """What tools are called with: a workspace, services and recorded effects."""
 
     workspace: Path
     children: RecordingChildren = field(default_factory=RecordingChildren)
-    post: RecordingPost = field(default_factory=RecordingPost)
-    pins: KeptPins = field(default_factory=KeptPins)
+    post: RecordingSender = field(default_factory=RecordingSender)
+    pins: StoredPins = field(default_factory=StoredPins)
     attached: list[OutFile] = field(default_factory=list)
     jobs: JobService | None = None
     asker: Requester | None = None

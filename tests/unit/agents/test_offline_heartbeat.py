@@ -19,7 +19,7 @@ from goclaw_py.schedule.heartbeat.checklist.checklist import parse, with_done, w
 from goclaw_py.schedule.heartbeat.models import HeartbeatEvent
 from goclaw_py.schedule.heartbeat.texts import heartbeat_prompt
 from tests.support.heartbeats import FakeHeartbeats
-from tests.support.tools import Desk
+from tests.support.tools import ToolHost
 from tests.unit.agents.builders import Events, request
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -150,7 +150,7 @@ async def test_the_same_words_in_a_chat_are_no_heartbeat_run() -> None:
     assert "I am the offline agent" in result.text
 
 
-async def said(service: Desk, text: str) -> str:
+async def said(service: ToolHost, text: str) -> str:
     """What it replies to a person. What was streamed is the same."""
     heard = Events()
     result = await OfflineAgent().run(replace(request(text), tools=service.tools()), heard)
@@ -164,8 +164,8 @@ def heartbeat_runs() -> FakeHeartbeats:
 
 
 @pytest.fixture
-def service(tmp_path: Path, heartbeat_runs: FakeHeartbeats) -> Desk:
-    return Desk(tmp_path, heartbeats=heartbeat_runs)
+def service(tmp_path: Path, heartbeat_runs: FakeHeartbeats) -> ToolHost:
+    return ToolHost(tmp_path, heartbeats=heartbeat_runs)
 
 
 @pytest.mark.parametrize(
@@ -177,20 +177,22 @@ def service(tmp_path: Path, heartbeat_runs: FakeHeartbeats) -> Desk:
         "add to your checklist:\nLook at the mail",
     ],
 )
-async def test_an_item_is_added(service: Desk, heartbeat_runs: FakeHeartbeats, phrase: str) -> None:
+async def test_an_item_is_added(
+    service: ToolHost, heartbeat_runs: FakeHeartbeats, phrase: str
+) -> None:
     assert await said(service, phrase) == "On the checklist: “Look at the mail”."
     assert heartbeat_runs.items[MAIN_AGENT] == ["Look at the mail"]
 
 
 @pytest.mark.parametrize("phrase", ["show the checklist", "Show checklist", "my checklist"])
 async def test_the_list_is_shown(
-    service: Desk, heartbeat_runs: FakeHeartbeats, phrase: str
+    service: ToolHost, heartbeat_runs: FakeHeartbeats, phrase: str
 ) -> None:
     heartbeat_runs.items[MAIN_AGENT] = ["Mail", "Tea"]
     assert "\n2. Tea\n" in await said(service, phrase)
 
 
-async def test_an_item_is_ticked_off(service: Desk, heartbeat_runs: FakeHeartbeats) -> None:
+async def test_an_item_is_ticked_off(service: ToolHost, heartbeat_runs: FakeHeartbeats) -> None:
     heartbeat_runs.items[MAIN_AGENT] = ["Mail", "Tea"]
     assert await said(service, "Done 2") == "Ticked off: “Tea”."
     assert (await said(service, "done 2")).startswith("That did not work: there is no such item")
@@ -198,13 +200,13 @@ async def test_an_item_is_ticked_off(service: Desk, heartbeat_runs: FakeHeartbea
     assert heartbeat_runs.items[MAIN_AGENT] == ["Mail"]
 
 
-async def test_how_the_heartbeat_stands_is_told(service: Desk) -> None:
+async def test_how_the_heartbeat_stands_is_told(service: ToolHost) -> None:
     assert (await said(service, "heartbeat")).startswith("Heartbeat of main: ")
 
 
 @pytest.mark.parametrize("phrase", ["done", "done two", "add to the checklist:", "checklists"])
 async def test_what_is_no_phrase_changes_nothing(
-    service: Desk, heartbeat_runs: FakeHeartbeats, phrase: str
+    service: ToolHost, heartbeat_runs: FakeHeartbeats, phrase: str
 ) -> None:
     heartbeat_runs.items[MAIN_AGENT] = ["Mail", "Tea"]
     assert "I am the offline agent" in await said(service, phrase)
@@ -212,5 +214,5 @@ async def test_what_is_no_phrase_changes_nothing(
 
 
 async def test_where_there_are_no_heartbeats_it_says_so(tmp_path: Path) -> None:
-    reply = await said(Desk(tmp_path), "show the checklist")
+    reply = await said(ToolHost(tmp_path), "show the checklist")
     assert reply.startswith("That did not work: there is no tool 'heartbeat'")

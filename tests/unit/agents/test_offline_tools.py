@@ -15,7 +15,7 @@ from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import FileKind, OutFile, Target
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted
-from tests.support.tools import Desk
+from tests.support.tools import ToolHost
 from tests.unit.agents.builders import Events, request
 
 RIGHTS = Permissions(
@@ -24,12 +24,12 @@ RIGHTS = Permissions(
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def service(tmp_path: Path) -> ToolHost:
+    return ToolHost(tmp_path)
 
 
 async def said(
-    service: Desk,
+    service: ToolHost,
     *texts: str,
     permissions: Permissions = RIGHTS,
     pinned: tuple[str, ...] = (),
@@ -49,7 +49,7 @@ async def said(
     return result.text
 
 
-async def test_a_text_is_written_and_sent_back_as_a_file(service: Desk) -> None:
+async def test_a_text_is_written_and_sent_back_as_a_file(service: ToolHost) -> None:
     """SPEC CHAN-6."""
     for _ in range(2):
         assert await said(service, "file  Buy milk\nand bread") == "Here it is."
@@ -58,7 +58,7 @@ async def test_a_text_is_written_and_sent_back_as_a_file(service: Desk) -> None:
     assert service.attached == [OutFile(FileKind.DOCUMENT, str(path), "note.txt", "text/plain")] * 2
 
 
-async def test_every_call_is_reported_from_its_start_to_its_end(service: Desk) -> None:
+async def test_every_call_is_reported_from_its_start_to_its_end(service: ToolHost) -> None:
     events = Events()
     await said(service, "file Grüße", events=events)
     written = json.dumps({"path": "sent/run-1.txt", "text": "Grüße\n"}, ensure_ascii=False)
@@ -72,7 +72,7 @@ async def test_every_call_is_reported_from_its_start_to_its_end(service: Desk) -
     ]
 
 
-async def test_a_tool_that_fails_is_reported_and_told_politely(service: Desk) -> None:
+async def test_a_tool_that_fails_is_reported_and_told_politely(service: ToolHost) -> None:
     events = Events()
     reply = await said(service, "read notes.md", events=events)
     reason = "notes.md: there is no such file or folder"
@@ -80,7 +80,7 @@ async def test_a_tool_that_fails_is_reported_and_told_politely(service: Desk) ->
     assert events[1] == ToolEnded("call-1", "read_file", ok=False, result=reason)
 
 
-async def test_without_any_tool_it_says_so_and_goes_on_talking(service: Desk) -> None:
+async def test_without_any_tool_it_says_so_and_goes_on_talking(service: ToolHost) -> None:
     nothing = Permissions(allow=frozenset())
     assert await said(service, "tools", permissions=nothing) == "I may not call any tools here."
     reply = await said(service, "file x", permissions=nothing)
@@ -88,14 +88,14 @@ async def test_without_any_tool_it_says_so_and_goes_on_talking(service: Desk) ->
     assert await said(service, "echo x", permissions=nothing) == "x"
 
 
-async def test_it_lists_what_it_may_call(service: Desk) -> None:
+async def test_it_lists_what_it_may_call(service: ToolHost) -> None:
     reply = await said(service, "tools")
     specs = service.tools(RIGHTS).specs
     assert all(f"- `{spec.name}`: {spec.description}" in reply for spec in specs)
     assert len(specs) > 5
 
 
-async def test_files_are_written_read_and_listed(service: Desk) -> None:
+async def test_files_are_written_read_and_listed(service: ToolHost) -> None:
     assert await said(service, "files") == "[the folder is empty]"
     assert await said(service, "write notes/a.md  one\ntwo ") == "Wrote notes/a.md, 8 bytes."
     assert await said(service, "READ notes/a.md") == "one\ntwo\n"
@@ -103,7 +103,7 @@ async def test_files_are_written_read_and_listed(service: Desk) -> None:
     assert "must not have .. in it" in await said(service, "read ../secret")
 
 
-async def test_a_subagent_is_sent_off_or_waited_for(service: Desk) -> None:
+async def test_a_subagent_is_sent_off_or_waited_for(service: ToolHost) -> None:
     assert (await said(service, "subagent count to 3")).startswith(
         "Started. The result will arrive"
     )
@@ -114,13 +114,13 @@ async def test_a_subagent_is_sent_off_or_waited_for(service: Desk) -> None:
     ]
 
 
-async def test_another_agent_is_asked_if_that_is_allowed(service: Desk) -> None:
+async def test_another_agent_is_asked_if_that_is_allowed(service: ToolHost) -> None:
     assert await said(service, "delegate researcher echo hi") == "researcher says: did: echo hi"
     assert service.children.asked == [("delegate", "echo hi", "researcher")]
     assert "must be one of researcher" in await said(service, "delegate writer echo hi")
 
 
-async def test_a_message_is_sent_to_another_chat_if_that_is_allowed(service: Desk) -> None:
+async def test_a_message_is_sent_to_another_chat_if_that_is_allowed(service: ToolHost) -> None:
     assert await said(service, "send telegram:-100:7 Hello,\nall") == (
         "The message to telegram:-100:7 is queued for delivery."
     )
@@ -128,7 +128,7 @@ async def test_a_message_is_sent_to_another_chat_if_that_is_allowed(service: Des
     assert "must be one of telegram:-100:7" in await said(service, "send telegram:1 Hello")
 
 
-async def test_facts_are_remembered_listed_and_forgotten(service: Desk) -> None:
+async def test_facts_are_remembered_listed_and_forgotten(service: ToolHost) -> None:
     """SPEC AGENT-4."""
     assert await said(service, "facts") == "You have not asked me to remember anything here."
     assert await said(service, "remember Mia is 4") == "Remembered as fact 1 of 1."
@@ -152,11 +152,13 @@ async def test_facts_are_remembered_listed_and_forgotten(service: Desk) -> None:
          "Your subagent say 'x' says: count to 3"),
     ],
 )  # fmt: skip
-async def test_the_result_of_a_subagent_is_passed_on(service: Desk, text: str, reply: str) -> None:
+async def test_the_result_of_a_subagent_is_passed_on(
+    service: ToolHost, text: str, reply: str
+) -> None:
     assert await said(service, text) == reply
 
 
-async def test_several_results_that_became_one_turn_are_all_passed_on(service: Desk) -> None:
+async def test_several_results_that_became_one_turn_are_all_passed_on(service: ToolHost) -> None:
     one = wording.subagent_result("a", Outcome.COMPLETED, "first\nresult")
     two = wording.subagent_result("b", Outcome.COMPLETED, "second")
     assert await said(service, one, two) == (
@@ -164,20 +166,20 @@ async def test_several_results_that_became_one_turn_are_all_passed_on(service: D
     )
 
 
-async def test_what_only_mentions_a_subagent_is_no_result(service: Desk) -> None:
+async def test_what_only_mentions_a_subagent_is_no_result(service: ToolHost) -> None:
     for text in ("what is [Subagent “a” finished]", "hello\n[Subagent “a” finished]\nx"):
         assert "I am the offline agent" in await said(service, text)
 
 
 @pytest.mark.parametrize("trigger", [Trigger.SUBAGENT, Trigger.DELEGATE])
 async def test_as_a_subagent_or_delegate_it_just_does_what_it_is_told(
-    service: Desk, trigger: Trigger
+    service: ToolHost, trigger: Trigger
 ) -> None:
     asked = replace(request("count to 3"), trigger=trigger, tools=service.tools())
     assert (await OfflineAgent().run(asked, Events())).text == "1 2 3"
 
 
-async def test_what_a_subagent_of_a_subagent_says_is_waited_for(service: Desk) -> None:
+async def test_what_a_subagent_of_a_subagent_says_is_waited_for(service: ToolHost) -> None:
     """Nothing can come into a conversation that ends with its run."""
     service.children.can_announce = False
     assert await said(service, "subagent echo hi") == "did: echo hi"

@@ -13,10 +13,10 @@ from goclaw_py.config import load
 from goclaw_py.core.errors import SettingError
 from goclaw_py.core.ids import AgentName
 from goclaw_py.runs.toolbox import Toolbox
-from tests.support.tools import AT_DESKS, Desk
+from tests.support.tools import SERVICE_TOOLS, ToolHost
 
-USUAL = SAFE - AT_DESKS
-"""What an agent may call where there is no desk for jobs, and no heartbeat."""
+USUAL = SAFE - SERVICE_TOOLS
+"""What an agent may call without jobs and heartbeats."""
 
 OTHERS = """
 [agents.helper]
@@ -31,7 +31,7 @@ def tools_of(folder: Path, text: str, agent: str = "main", **env: str) -> Toolbo
     """What an agent may call by a settings file."""
     (folder / "goclaw.toml").write_text(OTHERS + text, "utf-8")
     tool_factory = build_tools(load(env={"GOCLAW_HOME": str(folder), **env}))
-    return tool_factory.toolbox(Desk(folder).here(AgentName(agent)))
+    return tool_factory.toolbox(ToolHost(folder).here(AgentName(agent)))
 
 
 def names(tools: Toolbox) -> set[str]:
@@ -71,7 +71,7 @@ def test_a_star_is_all_other_agents_unless_there_is_none(tmp_path: Path) -> None
         assert enum(tools_of(tmp_path, text), "delegate", "agent") == ["helper", "researcher"]
     (tmp_path / "goclaw.toml").write_text('[agents.main.tools]\ndelegates = ["*"]\n')
     tool_factory = build_tools(load(env={"GOCLAW_HOME": str(tmp_path)}))
-    assert names(tool_factory.toolbox(Desk(tmp_path).here())) == USUAL
+    assert names(tool_factory.toolbox(ToolHost(tmp_path).here())) == USUAL
 
 
 @pytest.mark.parametrize(("line", "key", "allowed"), [

@@ -29,7 +29,7 @@ from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.server import HttpServer
 from goclaw_py.web.sockets import listen_unix, socket_path
 from tests.support.apps import lend_api
-from tests.unit.cli.cron_desk import JobControl
+from tests.unit.cli.job_control import JobControl
 from tests.unit.web import fakes
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl

@@ -19,7 +19,7 @@ from goclaw_py.cli.exits import EXPLAINED, ExitCode
 from goclaw_py.config import Settings
 from goclaw_py.store.migrate import SchemaStatus as Schema
 from tests.unit.cli.conftest import Shell, ThreadGateway
-from tests.unit.cli.cron_desk import JobControl
+from tests.unit.cli.job_control import JobControl
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 

@@ -182,7 +182,7 @@ def test_above_an_input_line_each_answer_is_written_once_as_markdown(
     assert transcript.leave() == (f"{draft}\n" if draft else "")
 
 
-class Desk:
+class FakeTerminal:
     """A terminal whose keys are a queue and whose screen is a list."""
 
     def __init__(self, *, interactive: bool = True) -> None:
@@ -224,7 +224,7 @@ class Talk:
     """A conversation going on."""
 
     def __init__(self, *, interactive: bool = True, wait_s: float = 60) -> None:
-        self.service = Desk(interactive=interactive)
+        self.service = FakeTerminal(interactive=interactive)
         self.terminals = FakeTerminals()
         self.conversation = TerminalConversation(self.terminals, self.service, "local")
         self.looks = 0
@@ -336,11 +336,11 @@ async def test_the_end_of_a_pipe_waits_for_the_answers_in_bounded_time() -> None
 
 
 async def test_a_gateway_that_goes_away_ends_the_conversation() -> None:
-    service = Desk()
+    service = FakeTerminal()
     service.type("hello")
     with pytest.raises(NoGateway):
         await TerminalConversation(Gone(), service, "local").run(yes, 60)
-    conversation = TerminalConversation(Gone(), Desk(), "local")
+    conversation = TerminalConversation(Gone(), FakeTerminal(), "local")
     task = asyncio.ensure_future(conversation.run(yes, 60))
     await asyncio.sleep(0.01)
     conversation.interrupt()
@@ -362,7 +362,7 @@ async def test_a_screen_that_nobody_reads_ends_the_conversation() -> None:
 async def test_in_another_thread_the_signals_stay_where_they_are() -> None:
     def talk() -> bool:
         async def leave() -> bool:
-            service = Desk()
+            service = FakeTerminal()
             service.type(None)
             return await TerminalConversation(FakeTerminals(), service, "local").run(yes, 60)
 

@@ -26,7 +26,7 @@ from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.store.postgres.checkup import Checkup
 from tests.support.doctor import CHECKUP, Place
 from tests.unit.cli.conftest import Shell, give
-from tests.unit.cli.cron_desk import JobControl
+from tests.unit.cli.job_control import JobControl
 
 
 @pytest.fixture

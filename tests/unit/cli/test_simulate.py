@@ -23,8 +23,8 @@ from goclaw_py.schedule import forecast
 from goclaw_py.schedule.jobs.models import FixedMessage, Prompt
 from goclaw_py.schedule.jobs.schedule import Cron, Every
 from tests.unit.cli.conftest import Shell, ThreadGateway, give, lines
-from tests.unit.cli.cron_desk import JobControl
-from tests.unit.cli.heart_control import HeartControl
+from tests.unit.cli.heartbeat_control import HeartbeatControl
+from tests.unit.cli.job_control import JobControl
 
 STANDUP = JobDraft(Cron("0 9 * * 1-5"), Prompt("news?"), slug="standup", zone="Europe/Berlin")
 POLL = JobDraft(Every(timedelta(hours=6)), Prompt("poll"), slug="poll")
@@ -230,11 +230,11 @@ ITEM = "- Look at the calendar.\n"
 
 
 @pytest.fixture
-def hearts(home: Path, monkeypatch: pytest.MonkeyPatch) -> HeartControl:
+def hearts(home: Path, monkeypatch: pytest.MonkeyPatch) -> HeartbeatControl:
     """No gateway, and a database with jobs and heartbeats."""
     monkeypatch.setenv("TZ", "UTC")
     (home / "goclaw.toml").unlink()  # here they are on
-    control = HeartControl(home)
+    control = HeartbeatControl(home)
     give(monkeypatch, control)
     return control
 
@@ -247,7 +247,7 @@ def of_main(goclaw: Shell, *options: str) -> dict[str, object]:
     return found
 
 
-def test_a_fresh_install_calls_no_model(goclaw: Shell, hearts: HeartControl) -> None:
+def test_a_fresh_install_calls_no_model(goclaw: Shell, hearts: HeartbeatControl) -> None:
     """SPEC HB-3: thirty days, the settings as they are, the shipped checklist."""
     hearts.checklist((Path(__file__).parents[3] / "HEARTBEAT.md.example").read_text("utf-8"))
     got = goclaw("simulate")
@@ -263,7 +263,7 @@ def test_a_fresh_install_calls_no_model(goclaw: Shell, hearts: HeartControl) -> 
     assert len(told) == 6
 
 
-def test_heartbeat_runs_are_shown_beside_jobs(goclaw: Shell, hearts: HeartControl) -> None:
+def test_heartbeat_runs_are_shown_beside_jobs(goclaw: Shell, hearts: HeartbeatControl) -> None:
     hearts.configure(
         "[agents.main]\n[agents.ann.heartbeat]\nenabled = false\n"
         '[heartbeat]\nactive_hours = { start = "08:00", end = "22:00" }\n'
@@ -289,7 +289,9 @@ def test_heartbeat_runs_are_shown_beside_jobs(goclaw: Shell, hearts: HeartContro
     )
 
 
-def test_heartbeats_take_and_cost_what_they_did_so_far(goclaw: Shell, hearts: HeartControl) -> None:
+def test_heartbeats_take_and_cost_what_they_did_so_far(
+    goclaw: Shell, hearts: HeartbeatControl
+) -> None:
     """Two have taken 50 and 70 seconds, for 1 and 3 cents."""
     hearts.checklist(ITEM)
     hearts.heartbeat_run(50, "0.01")
@@ -303,7 +305,7 @@ def test_heartbeats_take_and_cost_what_they_did_so_far(goclaw: Shell, hearts: He
     assert (found["worked_s"], found["usd"]) == (found["model_calls"] * 5, None)  # type: ignore[operator]
 
 
-def test_for_programs_there_is_json(goclaw: Shell, hearts: HeartControl) -> None:
+def test_for_programs_there_is_json(goclaw: Shell, hearts: HeartbeatControl) -> None:
     assert of_main(goclaw, "--days", "2") == {
         "agent": "main",
         "on": True,
@@ -317,7 +319,7 @@ def test_for_programs_there_is_json(goclaw: Shell, hearts: HeartControl) -> None
     }
 
 
-def test_what_people_have_chosen_holds(goclaw: Shell, hearts: HeartControl) -> None:
+def test_what_people_have_chosen_holds(goclaw: Shell, hearts: HeartbeatControl) -> None:
     hearts.checklist(ITEM)
     hearts.mute(timedelta(hours=6))
     found = of_main(goclaw, "--days", "1")
@@ -327,18 +329,18 @@ def test_what_people_have_chosen_holds(goclaw: Shell, hearts: HeartControl) -> N
     assert (found["on"], found["heartbeat_runs"]) == (False, 0)
 
 
-def test_events_that_wait_are_told_first(goclaw: Shell, hearts: HeartControl) -> None:
+def test_events_that_wait_are_told_first(goclaw: Shell, hearts: HeartbeatControl) -> None:
     hearts.tell("The build is red.")
-    before = hearts.heart_rows()
+    before = hearts.heartbeat_rows()
     found = of_main(goclaw, "--days", "1")
     assert (found["model_calls"], found["skipped"]) == (1, {"no_file": 47})
     hearts.checklist(ITEM)
     assert goclaw("simulate", "--days", "2").code == 0
-    assert hearts.heart_rows() == before
+    assert hearts.heartbeat_rows() == before
 
 
 def test_that_heartbeats_ended_early_is_said(
-    goclaw: Shell, hearts: HeartControl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    goclaw: Shell, hearts: HeartbeatControl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forecast, "MOST_RUNS", 21)
     hearts.make(POLL)
@@ -350,7 +352,7 @@ def test_that_heartbeats_ended_early_is_said(
 
 def test_a_gateway_need_not_know_each_agent(goclaw: Shell, home: Path) -> None:
     made = ThreadGateway(home)
-    made.control = control = HeartControl(home)
+    made.control = control = HeartbeatControl(home)
     control.gateway = True
     control.agents = (MAIN_AGENT,)
     control.configure("[agents.main]\n[agents.new]\n")
@@ -362,7 +364,7 @@ def test_a_gateway_need_not_know_each_agent(goclaw: Shell, home: Path) -> None:
     assert [(one["agent"], one["heartbeat_runs"]) for one in told] == [("main", 48), ("new", 48)]
 
 
-def test_the_page_marks_each_call(goclaw: Shell, hearts: HeartControl, tmp_path: Path) -> None:
+def test_the_page_marks_each_call(goclaw: Shell, hearts: HeartbeatControl, tmp_path: Path) -> None:
     hearts.checklist("- every 12h: Look at the calendar.\n")
     root = ET.fromstring(page_of(goclaw, tmp_path, "--days", "7").partition("\n")[2])
     assert {text.text for text in root.iter("text")} >= {"heartbeat main"}
@@ -376,7 +378,9 @@ def test_the_page_marks_each_call(goclaw: Shell, hearts: HeartControl, tmp_path:
     assert cells == ["main", "336", "14", "322 nothing_due", None]
 
 
-def test_a_heartbeat_that_fails_is_red(goclaw: Shell, hearts: HeartControl, tmp_path: Path) -> None:
+def test_a_heartbeat_that_fails_is_red(
+    goclaw: Shell, hearts: HeartbeatControl, tmp_path: Path
+) -> None:
     hearts.configure('[runs]\ntimeout = "5m"\n[heartbeat]\ninterval = "6h"\n')
     hearts.checklist(ITEM)
     path = tmp_path / "page.html"
@@ -386,7 +390,9 @@ def test_a_heartbeat_that_fails_is_red(goclaw: Shell, hearts: HeartControl, tmp_
     assert [mark.get("class") for mark in root.iter("rect")] == ["bad"] * 8
 
 
-def test_a_page_of_nothing_is_small(goclaw: Shell, hearts: HeartControl, tmp_path: Path) -> None:
+def test_a_page_of_nothing_is_small(
+    goclaw: Shell, hearts: HeartbeatControl, tmp_path: Path
+) -> None:
     page = page_of(goclaw, tmp_path, "--days", "40")
     assert page.count("<rect") == 1
     assert len(page) < 5000

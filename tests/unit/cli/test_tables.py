@@ -18,7 +18,7 @@ from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.records import RunQuery, StoredRun
 from tests.unit.cli.conftest import Shell
-from tests.unit.web import fake_post, fakes
+from tests.unit.web import fake_names, fakes
 from tests.unit.web.fakes import FakeControl
 
 RUN = RunId("01a20492-c3f7-7c11-9172-d769006fc43e")
@@ -111,7 +111,7 @@ def test_a_terminal_gets_what_fits(
 def test_facts_have_the_name_first_and_then_the_key(goclaw: Shell, runs: FakeControl) -> None:
     assert goclaw("sessions", "show", KEY).out.startswith(f"session      Ann ({KEY})\n")
     out = goclaw("inbox", "show", "8").out
-    assert f"session      Family <b> / topic 7 ({fake_post.KEY})\n" in out
+    assert f"session      Family <b> / topic 7 ({fake_names.KEY})\n" in out
 
 
 def test_a_pipe_gets_all_columns_whole_and_json_has_no_names(

@@ -10,8 +10,8 @@ from goclaw_py.core.actors import AccessRole
 from goclaw_py.operations.access.operations import Access
 from goclaw_py.operations.audit.operations import AuditEntries
 from goclaw_py.records import AuditEntry, AuditFilter, SignIn, Store, Token
+from tests.unit.web.fake_names import AT, FixedClock
 from tests.unit.web.fake_people import FakePeople
-from tests.unit.web.fake_post import AT, FixedClock
 
 BROWSER = SignIn("6f2a90c1d4e8", AT, AT, AT + timedelta(days=30), "192.0.2.1", "Firefox <b>")
 OTHER = SignIn("0a1b2c3d4e5f", AT, AT, AT + timedelta(days=30), "2001:db8::7", "")

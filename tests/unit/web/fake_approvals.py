@@ -21,7 +21,7 @@ from goclaw_py.core.approvals import (
 from goclaw_py.core.ids import AgentName, ApprovalId, SessionKey
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.records import ApprovalQuery, ApprovalStore
-from tests.unit.web.fake_post import AT, FOOL, KEY, RUN, TOPIC, FixedClock, behind
+from tests.unit.web.fake_names import AT, FOOL, KEY, RUN, TOPIC, FixedClock, behind
 from tests.unit.web.fake_usage import FakeUsage
 
 PAY = Approval(

@@ -19,7 +19,7 @@ from goclaw_py.records import (
     OutboxState,
     Store,
 )
-from tests.unit.web.fake_post import ANSWERED, BEGUN, DROPPED, LOST, NEXT, FakePost, FixedClock
+from tests.unit.web.fake_names import ANSWERED, BEGUN, DROPPED, LOST, NEXT, FakeNames, FixedClock
 
 
 @dataclass
@@ -96,7 +96,7 @@ class FakeDeliveryStore:
         return before - len(self.mail)
 
 
-class FakeDeliveries(FakePost):
+class FakeDeliveries(FakeNames):
     """The part of ``FakeControl`` that is about messages."""
 
     def __init__(self) -> None:

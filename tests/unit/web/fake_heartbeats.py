@@ -1,4 +1,4 @@
-"""A heartbeat desk without insides: answers from lists, remembers what it was asked.
+"""A fake of the heartbeat service: answers from lists, remembers what it was asked.
 
 Texts are such as somebody would choose who wants to fool an operator.
 """
@@ -39,7 +39,7 @@ from goclaw_py.schedule.heartbeat.models import (
     Skip,
 )
 from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
-from tests.unit.web.fake_post import behind
+from tests.unit.web.fake_names import behind
 
 AT = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
 """09:00 in Berlin, a Tuesday."""

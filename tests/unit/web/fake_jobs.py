@@ -1,4 +1,4 @@
-"""A desk with real jobs in memory, at a time that stands still unless it is moved."""
+"""A job service with real jobs in memory, at a time that stands still unless it is moved."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StandingClock:
         return self.at
 
 
-class Hand:
+class FakeJobRunner:
     """Starts no runs: says what it is told to."""
 
     def __init__(self) -> None:
@@ -40,15 +40,15 @@ class Hand:
 
 
 class Jobs:
-    """The desk, and what it stands on."""
+    """The job service, and what it is built of."""
 
     def __init__(self, profile: Profile = DEFAULT_PROFILE, *, most: int = 50) -> None:
         self.clock = StandingClock()
         self.store = MemoryStore()
-        self.hand = Hand()
+        self.runner = FakeJobRunner()
         # As the settings do: a zone always has a name.
         profile = replace(profile, zone=profile.zone or "UTC")
         rules = JobCreationRules(profile, most=most, sources=("issues",))
         self.service = JobService(
-            self.store, self.clock, rules, run_now=self.hand.run_now, gateway=self.store
+            self.store, self.clock, rules, run_now=self.runner.run_now, gateway=self.store
         )

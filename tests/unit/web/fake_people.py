@@ -24,7 +24,7 @@ from goclaw_py.records import (
 )
 from goclaw_py.records.people import code_hash
 from tests.unit.web.fake_approvals import FakeApprovals
-from tests.unit.web.fake_post import (
+from tests.unit.web.fake_names import (
     AT,
     DIRECT,
     EVE,

@@ -16,7 +16,7 @@ from goclaw_py.operations.settings.models import (
 )
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.records import SettingEdit
-from tests.unit.web.fake_post import AT
+from tests.unit.web.fake_names import AT
 
 EVIL = "<img src=x onerror='window.__hit=7'>\x1b[2J"
 EDITED = "edited on 2026-01-02 03:04 UTC, dashboard (127.0.0.1)"

@@ -18,7 +18,7 @@ from goclaw_py.runs.usage_report import (
     span_of,
 )
 from tests.unit.web.fake_deliveries import FakeDeliveries
-from tests.unit.web.fake_post import FOOL
+from tests.unit.web.fake_names import FOOL
 
 DAY = Grouping.DAY
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

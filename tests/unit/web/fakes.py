@@ -55,8 +55,8 @@ from goclaw_py.scheduler.models import QueuePolicy
 from tests.unit.web.fake_access import FakeAccess
 from tests.unit.web.fake_heartbeats import FakeHeartbeats
 from tests.unit.web.fake_jobs import Jobs
+from tests.unit.web.fake_names import FixedClock, behind, chosen
 from tests.unit.web.fake_nodes import HERE, FakeNodeStore
-from tests.unit.web.fake_post import FixedClock, behind, chosen
 from tests.unit.web.fake_settings import FakeSettings
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

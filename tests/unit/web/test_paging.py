@@ -12,7 +12,7 @@ import pytest
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.records import RunQuery, SessionQuery
-from tests.unit.web import fake_people, fake_post, fakes
+from tests.unit.web import fake_names, fake_people, fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import Api, Gateway
 
@@ -25,10 +25,10 @@ def control(api: Api) -> FakeControl:
     control, numbers = api.control, (9, 7, 4)
     control.crowd.approved = [fake_people.ANN, fakes.EVE]
     control.messages.rows = [replace(fakes.DEAD, id=number) for number in numbers]
-    mail = [replace(fake_post.LOST.row, id=number) for number in numbers]
-    control.messages.mail = [replace(fake_post.LOST, row=row) for row in mail]
-    before = replace(fake_post.SPOKE, at=fake_post.SPOKE.at - timedelta(seconds=1))
-    control.crowd.spoke = [fake_post.SPOKE, before]
+    mail = [replace(fake_names.LOST.row, id=number) for number in numbers]
+    control.messages.mail = [replace(fake_names.LOST, row=row) for row in mail]
+    before = replace(fake_names.SPOKE, at=fake_names.SPOKE.at - timedelta(seconds=1))
+    control.crowd.spoke = [fake_names.SPOKE, before]
     return control
 
 

@@ -497,15 +497,15 @@ async def test_other_kinds_stay_what_they_are(payload: FixedMessage | Program, m
 async def test_a_run_by_hand_names_run_and_session(api: Api) -> None:
     ran = {"slug": "x", "status": "executed", "runId": "run-1", "sessionId": STARTED.session}
     assert await api("POST", "/x/run") == (200, ran)
-    assert api.jobs.hand.asked == ["x"]
-    api.jobs.hand.answer = StartedNow(STARTED.occurrence, None)
+    assert api.jobs.runner.asked == ["x"]
+    api.jobs.runner.answer = StartedNow(STARTED.occurrence, None)
     assert await api("POST", "/x/run") == (200, ran | {"runId": None, "sessionId": None})
 
 
 async def test_a_run_that_does_not_begin_is_a_conflict(api: Api) -> None:
     """SPEC CRON-11."""
     for why in RunNow:
-        api.jobs.hand.answer = why
+        api.jobs.runner.answer = why
         status, answer = await api("POST", "/x/run")
         assert (status, answer["code"]) == (409, why.name)
 

@@ -20,17 +20,17 @@ from goclaw_py.agents.tools.files import (
 from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.workspace.files import Version, Workspace, WorkspaceError
-from tests.support.tools import Desk
+from tests.support.tools import ToolHost
 
 
-def put(service: Desk, path: str, content: str | bytes = "") -> Path:
+def put(service: ToolHost, path: str, content: str | bytes = "") -> Path:
     file = service.workspace / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content.encode() if isinstance(content, str) else content)
     return file
 
 
-async def refused(service: Desk, tool: str, **arguments: object) -> str:
+async def refused(service: ToolHost, tool: str, **arguments: object) -> str:
     with pytest.raises(ToolFailed) as caught:
         await service.call(tool, **arguments)
     return str(caught.value)
@@ -40,14 +40,14 @@ async def refused(service: Desk, tool: str, **arguments: object) -> str:
     *((text, text) for text in ("one line", "two\nlines\n", "\n", "tab\r\n", "ä\u2028b")),
     ("", "[the file is empty]"),
 ])  # fmt: skip
-async def test_a_file_is_read_as_it_stands(service: Desk, text: str, read: str) -> None:
+async def test_a_file_is_read_as_it_stands(service: ToolHost, text: str, read: str) -> None:
     file = put(service, "notes/a.md", text)
     assert await service.call("read_file", path="notes/a.md") == read
     # SPEC CHAN-6: an agent is told the absolute path of files that people sent.
     assert await service.call("read_file", path=str(file)) == read
 
 
-async def test_a_long_file_is_read_in_passages(service: Desk) -> None:
+async def test_a_long_file_is_read_in_passages(service: ToolHost) -> None:
     put(service, "a", "".join(f"line {number}\n" for number in range(1, 11)))
     read = await service.call("read_file", path="a", offset_line=3, limit_lines=2)
     assert read == "line 3\nline 4\n[lines 3 to 4 of 10; continue with offset_line 5]"
@@ -75,7 +75,7 @@ async def test_a_long_file_is_read_in_passages(service: Desk) -> None:
     assert read.endswith(f"x\n{note}")
 
 
-async def test_what_is_not_text_or_huge_is_not_read(service: Desk) -> None:
+async def test_what_is_not_text_or_huge_is_not_read(service: ToolHost) -> None:
     for data in (b"\x89PNG\0\0", b"a\0b", b"\xff\xfe", b"caf\xe9"):
         put(service, "a.bin", data)
         said = await refused(service, "read_file", path="a.bin")
@@ -86,7 +86,7 @@ async def test_what_is_not_text_or_huge_is_not_read(service: Desk) -> None:
     assert MAX_READ_BYTES == 10_000_000
 
 
-async def test_a_folder_is_listed_by_name_with_sizes(service: Desk) -> None:
+async def test_a_folder_is_listed_by_name_with_sizes(service: ToolHost) -> None:
     assert await service.call("list_files") == "[the folder is empty]"
     put(service, "b.md", "x" * 1234)
     put(service, "a/inner.md")
@@ -103,7 +103,7 @@ async def test_a_folder_is_listed_by_name_with_sizes(service: Desk) -> None:
     assert said == "b: there is no such file or folder"
 
 
-async def test_a_pattern_searches_in_all_folders_below(service: Desk) -> None:
+async def test_a_pattern_searches_in_all_folders_below(service: ToolHost) -> None:
     for path in ("a.md", "notes/b.md", "notes/deep/c.md", "notes/c.txt"):
         put(service, path)
     found = "a.md  0 bytes\nnotes/b.md  0 bytes\nnotes/deep/c.md  0 bytes"
@@ -113,13 +113,13 @@ async def test_a_pattern_searches_in_all_folders_below(service: Desk) -> None:
     assert await service.call("list_files", path="notes", pattern="?.txt") == "c.txt  0 bytes"
 
 
-async def test_links_are_not_searched(service: Desk, tmp_path: Path) -> None:
+async def test_links_are_not_searched(service: ToolHost, tmp_path: Path) -> None:
     (service.workspace / "out").symlink_to(tmp_path)
     (service.workspace / "circle").symlink_to(".")
     assert await service.call("list_files", pattern="*") == "[no matching file]"
 
 
-async def test_a_long_listing_is_cut_and_says_how_much_more_there_is(service: Desk) -> None:
+async def test_a_long_listing_is_cut_and_says_how_much_more_there_is(service: ToolHost) -> None:
     for number in range(MAX_LISTED + 5):
         put(service, f"file{number:04}")
     lines = (await service.call("list_files")).splitlines()
@@ -128,7 +128,7 @@ async def test_a_long_listing_is_cut_and_says_how_much_more_there_is(service: De
     assert lines[-1] == "[5 more; use a pattern or a subfolder]"
 
 
-async def test_names_that_cannot_be_shown_are_quoted(service: Desk) -> None:
+async def test_names_that_cannot_be_shown_are_quoted(service: ToolHost) -> None:
     put(service, "two\nlines")
     put(service, os.fsdecode(b"\xff"))
     assert await service.call("list_files") == "'two\\nlines'  0 bytes\n'\\udcff'  0 bytes"
@@ -145,14 +145,16 @@ async def test_names_that_cannot_be_shown_are_quoted(service: Desk) -> None:
     ("a", FileKind.DOCUMENT, ""),
     ("data:text,b", FileKind.DOCUMENT, ""),
 ])  # fmt: skip
-async def test_files_go_with_a_reply(service: Desk, name: str, kind: FileKind, mime: str) -> None:
+async def test_files_go_with_a_reply(
+    service: ToolHost, name: str, kind: FileKind, mime: str
+) -> None:
     file = put(service, f"out/{name}", "x")
     said = await service.call("send_file", path=f"out/{name}")
     assert said == f"{name} will be sent with your answer."
     assert service.attached == [OutFile(kind, str(file), name, mime)]
 
 
-async def test_files_that_a_model_sends_at_once_keep_their_order(service: Desk) -> None:
+async def test_files_that_a_model_sends_at_once_keep_their_order(service: ToolHost) -> None:
     """SPEC CHAN-6: people see them as an album."""
     names = [f"{number}.png" for number in range(40)]
     for name in names:
@@ -162,7 +164,7 @@ async def test_files_that_a_model_sends_at_once_keep_their_order(service: Desk) 
     assert [file.name for file in service.attached] == names
 
 
-async def test_a_file_is_sent_only_as_channels_take_it(service: Desk) -> None:
+async def test_a_file_is_sent_only_as_channels_take_it(service: ToolHost) -> None:
     os.truncate(put(service, "a.png"), 10_000_001)
     await service.call("send_file", path="./a.png", name="Über uns.png")
     # It is too big for a picture, and people may see another name.
@@ -177,7 +179,7 @@ async def test_a_file_is_sent_only_as_channels_take_it(service: Desk) -> None:
     assert len(service.attached) == 1
 
 
-async def test_a_file_is_written_or_replaced(service: Desk) -> None:
+async def test_a_file_is_written_or_replaced(service: ToolHost) -> None:
     said = await service.call("write_file", path="notes/2026/a.md", text="größe\n")
     assert said == "Wrote notes/2026/a.md, 8 bytes."
     assert (service.workspace / "notes/2026/a.md").read_bytes() == "größe\n".encode()
@@ -195,7 +197,7 @@ async def test_a_file_is_written_or_replaced(service: Desk) -> None:
     assert file.read_text() == "new"
 
 
-async def test_a_text_may_have_a_million_bytes_and_no_more(service: Desk) -> None:
+async def test_a_text_may_have_a_million_bytes_and_no_more(service: ToolHost) -> None:
     await service.call("write_file", path="a", text="x" * MAX_WRITTEN_BYTES)
     said = await refused(service, "write_file", path="b", text="x" * (MAX_WRITTEN_BYTES + 1))
     assert "at most 1000000 characters" in said
@@ -209,14 +211,14 @@ async def test_a_text_may_have_a_million_bytes_and_no_more(service: Desk) -> Non
     ("notes", "is a folder, not a file"),
     ("a/b", "a/b: a is a file, not a folder"),
 ])  # fmt: skip
-async def test_a_folder_is_not_written(service: Desk, path: str, reason: str) -> None:
+async def test_a_folder_is_not_written(service: ToolHost, path: str, reason: str) -> None:
     (service.workspace / "notes").mkdir()
     (service.workspace / "a").touch()
     assert reason in await refused(service, "write_file", path=path, text="x")
 
 
 async def test_a_failed_write_changes_nothing(
-    service: Desk, monkeypatch: pytest.MonkeyPatch
+    service: ToolHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (service.workspace / "a").write_text("old")
 
@@ -229,7 +231,7 @@ async def test_a_failed_write_changes_nothing(
     assert [(file.name, file.read_text()) for file in service.workspace.iterdir()] == [("a", "old")]
 
 
-async def test_a_passage_is_replaced_only_in_files_that_can_be_edited(service: Desk) -> None:
+async def test_a_passage_is_replaced_only_in_files_that_can_be_edited(service: ToolHost) -> None:
     file = service.workspace / "a.md"
     file.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree\r\n")
     said = await service.call("edit_file", path="a.md", old="two", new="zwei\n")
@@ -257,14 +259,14 @@ async def test_a_passage_is_replaced_only_in_files_that_can_be_edited(service: D
     ("z", "z", "old and new are the same"),
     ("a", "", "must have at least 1 character"),
 ])  # fmt: skip
-async def test_else_nothing_is_changed(service: Desk, text: str, old: str, reason: str) -> None:
+async def test_else_nothing_is_changed(service: ToolHost, text: str, old: str, reason: str) -> None:
     file = service.workspace / "a"
     file.write_text(text)
     assert reason in await refused(service, "edit_file", path="a", old=old, new="z")
     assert file.read_text() == text
 
 
-async def test_edits_at_the_same_time_all_count(service: Desk) -> None:
+async def test_edits_at_the_same_time_all_count(service: ToolHost) -> None:
     """Models ask for several at once; none of them may undo another one."""
     file = service.workspace / "a"
     file.write_text("".join(f"[{number}]" for number in range(20)))
@@ -286,7 +288,9 @@ def test_a_file_that_somebody_else_has_changed_meanwhile_is_not_replaced(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_cancelled_write_ends_first(service: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancelled_write_ends_first(
+    service: ToolHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SPEC QUEUE-2: the end of a run is the end of its work."""
     begun, go_on = threading.Event(), threading.Event()
     fsync = os.fsync
@@ -309,7 +313,9 @@ async def test_a_cancelled_write_ends_first(service: Desk, monkeypatch: pytest.M
     assert (service.workspace / "a").read_text() == "x"
 
 
-async def test_a_hanging_disk_is_given_up(service: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hanging_disk_is_given_up(
+    service: ToolHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def hangs(number: int) -> None:

@@ -14,23 +14,23 @@ from goclaw_py.core.outcomes import Trigger
 from goclaw_py.runs.toolbox import Toolbox
 from goclaw_py.schedule.heartbeat.status_texts import status_lines
 from tests.support.heartbeats import FakeHeartbeats
-from tests.support.tools import Desk
+from tests.support.tools import ToolHost
 
 WRITER = AgentName("writer")
 
 
 @pytest.fixture
-def hearts(service: Desk) -> FakeHeartbeats:
-    """The heartbeats of two agents, at the desk of the first."""
+def hearts(service: ToolHost) -> FakeHeartbeats:
+    """The heartbeats of two agents, for tools of the first."""
     service.heartbeats = made = FakeHeartbeats(items={MAIN_AGENT: [], WRITER: []})
     return made
 
 
-async def use(service: Desk, action: str, **arguments: object) -> str:
+async def use(service: ToolHost, action: str, **arguments: object) -> str:
     return await service.call("heartbeat", action=action, **arguments)
 
 
-async def test_there_is_such_a_tool_only_where_there_are_heartbeats(service: Desk) -> None:
+async def test_there_is_such_a_tool_only_where_there_are_heartbeats(service: ToolHost) -> None:
     """What is offered is made once for all runs that are alike."""
     registry = Registry({MAIN_AGENT: Permissions()})
     without = service.here()
@@ -46,7 +46,7 @@ async def test_there_is_such_a_tool_only_where_there_are_heartbeats(service: Des
 
 
 @pytest.mark.parametrize("trigger", list(Trigger))
-def test_its_schema_is_strict(service: Desk, hearts: FakeHeartbeats, trigger: Trigger) -> None:
+def test_its_schema_is_strict(service: ToolHost, hearts: FakeHeartbeats, trigger: Trigger) -> None:
     service.trigger = trigger
     (spec,) = [spec for spec in service.tools().specs if spec.name == "heartbeat"]
     assert spec.side_effects, "to tick off the same number twice ticks off two items"
@@ -62,7 +62,7 @@ def test_its_schema_is_strict(service: Desk, hearts: FakeHeartbeats, trigger: Tr
     assert properties["action"]["enum"] == ["show", "add", "done", "status"]
 
 
-async def test_it_shows_open_items(service: Desk, hearts: FakeHeartbeats) -> None:
+async def test_it_shows_open_items(service: ToolHost, hearts: FakeHeartbeats) -> None:
     hearts.items[MAIN_AGENT] = ["Mail", "every 2h: " + "x" * 300]
     assert (await use(service, "show")).splitlines() == [
         "Open items on the checklist of main:",
@@ -78,7 +78,7 @@ async def test_it_shows_open_items(service: Desk, hearts: FakeHeartbeats) -> Non
     assert said.splitlines() == status_lines(await hearts.view(MAIN_AGENT))
 
 
-async def test_an_item_is_added_only_once(service: Desk, hearts: FakeHeartbeats) -> None:
+async def test_an_item_is_added_only_once(service: ToolHost, hearts: FakeHeartbeats) -> None:
     for text in ("Look at\nthe  mail", "Look at the mail"):
         assert await use(service, "add", text=text) == "On the checklist: “Look at the mail”."
     assert hearts.items == {MAIN_AGENT: ["Look at the mail"], WRITER: []}
@@ -95,7 +95,7 @@ async def test_an_item_is_added_only_once(service: Desk, hearts: FakeHeartbeats)
 
 @pytest.mark.parametrize("which", [{"number": 2}, {"text": "Tea "}])
 async def test_an_item_is_ticked_off_by_number_or_text(
-    service: Desk, hearts: FakeHeartbeats, which: dict[str, object]
+    service: ToolHost, hearts: FakeHeartbeats, which: dict[str, object]
 ) -> None:
     hearts.items[MAIN_AGENT] = ["Mail", "Tea", "Milk"]
     assert await use(service, "done", **which) == "Ticked off: “Tea”."
@@ -104,7 +104,7 @@ async def test_an_item_is_ticked_off_by_number_or_text(
 
 @pytest.mark.parametrize("which", [{"number": 2}, {"number": 10**30}, {"text": "tea"}])
 async def test_what_is_not_open_is_answered_with_what_is(
-    service: Desk, hearts: FakeHeartbeats, which: dict[str, object]
+    service: ToolHost, hearts: FakeHeartbeats, which: dict[str, object]
 ) -> None:
     hearts.items[MAIN_AGENT] = ["Mail"]
     with pytest.raises(ToolFailed) as caught:
@@ -133,7 +133,7 @@ async def test_what_is_not_open_is_answered_with_what_is(
     ({"action": "show", "agent": "writer"}, "agent: unknown argument; known here: action, "),
 ])  # fmt: skip
 async def test_arguments_are_checked_strictly(
-    service: Desk, hearts: FakeHeartbeats, arguments: dict[str, object], line: str
+    service: ToolHost, hearts: FakeHeartbeats, arguments: dict[str, object], line: str
 ) -> None:
     hearts.items[MAIN_AGENT] = ["Mail"]
     with pytest.raises(ToolFailed) as caught:
@@ -148,7 +148,7 @@ async def test_arguments_are_checked_strictly(
     (StoreUnavailable("no route to 10.0.0.1"), "the database cannot be reached; try again"),
 ])  # fmt: skip
 async def test_what_goes_wrong_is_told_to_the_model(
-    service: Desk, hearts: FakeHeartbeats, error: BadChecklist | StoreUnavailable, told: str
+    service: ToolHost, hearts: FakeHeartbeats, error: BadChecklist | StoreUnavailable, told: str
 ) -> None:
     hearts.broken = error
     arguments: dict[str, dict[str, object]] = {"add": {"text": "x"}, "done": {"number": 1}}
@@ -161,12 +161,12 @@ async def test_what_goes_wrong_is_told_to_the_model(
         await use(service, "show")
 
 
-def in_a_heartbeat_run(service: Desk, said: list[tuple[bool, str]]) -> Toolbox:
+def in_a_heartbeat_run(service: ToolHost, said: list[tuple[bool, str]]) -> Toolbox:
     done = replace(service.here(), heartbeat_run_done=lambda *told: said.append(told))
     return Registry({MAIN_AGENT: Permissions()}).toolbox(done)
 
 
-async def test_only_a_heartbeat_run_can_end_a_heartbeat_run(service: Desk) -> None:
+async def test_only_a_heartbeat_run_can_end_a_heartbeat_run(service: ToolHost) -> None:
     said: list[tuple[bool, str]] = []
     assert "heartbeat_done" not in {spec.name for spec in service.tools().specs}
     box = in_a_heartbeat_run(service, said)
@@ -183,7 +183,7 @@ async def test_only_a_heartbeat_run_can_end_a_heartbeat_run(service: Desk) -> No
     ({"notify": "maybe"}, "notify"),
 ])  # fmt: skip
 async def test_a_message_needs_a_text(
-    service: Desk, arguments: dict[str, object], why: str
+    service: ToolHost, arguments: dict[str, object], why: str
 ) -> None:
     said: list[tuple[bool, str]] = []
     with pytest.raises(ToolFailed, match=why):
@@ -203,7 +203,7 @@ async def test_a_message_needs_a_text(
     ],
 )
 async def test_a_run_that_is_not_for_owners_changes_no_checklist(
-    service: Desk, hearts: FakeHeartbeats, name: str, arguments: dict[str, object]
+    service: ToolHost, hearts: FakeHeartbeats, name: str, arguments: dict[str, object]
 ) -> None:
     service.may_change_checklist = False
     file = service.workspace / "HEARTBEAT.md"

@@ -12,7 +12,7 @@ from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import Target
 from goclaw_py.runs.toolbox import Toolbox, ToolSpec
-from tests.support.tools import AT_DESKS, Desk
+from tests.support.tools import SERVICE_TOOLS, ToolHost
 
 EVERYTHING = Permissions(
     delegates=(AgentName("writer"), AgentName("researcher")),
@@ -37,24 +37,24 @@ async def refused(tools: Toolbox, name: str, /, **arguments: object) -> str:
     return str(caught.value)
 
 
-async def test_the_settings_decide_which_tools_an_agent_has(service: Desk) -> None:
-    assert names(service.tools()) == SAFE - AT_DESKS
+async def test_the_settings_decide_which_tools_an_agent_has(service: ToolHost) -> None:
+    assert names(service.tools()) == SAFE - SERVICE_TOOLS
     # Only they give tools that reach other agents and chats.
-    offered = names(service.tools(EVERYTHING)) | AT_DESKS
+    offered = names(service.tools(EVERYTHING)) | SERVICE_TOOLS
     assert offered == SAFE | {"delegate", "send_message"}
     assert offered == {tool.name for tool in TOOLS}
     allowed = Permissions(allow=frozenset({"read_file", "write_file"}))
     assert names(service.tools(allowed)) == {"read_file", "write_file"}
     some = frozenset({"read_file", "delegate", "send_message"})
     denied = service.tools(replace(EVERYTHING, deny=some))
-    assert names(denied) == SAFE - AT_DESKS - {"read_file"}
+    assert names(denied) == SAFE - SERVICE_TOOLS - {"read_file"}
     said = await refused(denied, "read_file", path="a")
     assert "there is no tool 'read_file'; there are: write_file, " in said
     # Who has no permissions has no tools.
     assert Registry({AgentName("other"): Permissions()}).toolbox(service.here()).specs == ()
 
 
-async def test_mistakes_are_told_with_what_would_be_right(service: Desk) -> None:
+async def test_mistakes_are_told_with_what_would_be_right(service: ToolHost) -> None:
     tools = service.tools()
     said = await refused(tools, "x" * 5000)
     assert said.endswith(
@@ -91,14 +91,14 @@ async def test_mistakes_are_told_with_what_would_be_right(service: Desk) -> None
     ("pin_fact", {"text": {"a": [1] * 999}}, "text: must be a valid string; given {'a': [1, "),
 ])  # fmt: skip
 async def test_arguments_are_checked_strictly(
-    service: Desk, name: str, arguments: dict[str, object], line: str
+    service: ToolHost, name: str, arguments: dict[str, object], line: str
 ) -> None:
     said = await refused(service.tools(EVERYTHING), name, **arguments)
     assert line in said
     assert len(said) < 300
 
 
-async def test_optional_arguments_may_be_left_out_or_null(service: Desk) -> None:
+async def test_optional_arguments_may_be_left_out_or_null(service: ToolHost) -> None:
     (service.workspace / "a").write_text("x")
     assert await service.call("read_file", path="a", limit_lines=None) == "x"
     schema = spec_of(service.tools(), "read_file").parameters
@@ -130,7 +130,7 @@ async def test_optional_arguments_may_be_left_out_or_null(service: Desk) -> None
     assert service.pins.facts == ("half \ufffd of one, 😀 whole",)
 
 
-def test_names_that_may_be_given_stand_in_the_schema(service: Desk) -> None:
+def test_names_that_may_be_given_stand_in_the_schema(service: ToolHost) -> None:
     tools = service.tools(EVERYTHING)
     properties = json.loads(json.dumps(spec_of(tools, "delegate").parameters))["properties"]
     assert properties["agent"]["enum"] == ["writer", "researcher"]
@@ -144,7 +144,7 @@ def test_names_that_may_be_given_stand_in_the_schema(service: Desk) -> None:
         assert f'"enum": ["{other}"]' in json.dumps(spec.parameters)
 
 
-def test_every_tool_is_described(service: Desk) -> None:
+def test_every_tool_is_described(service: ToolHost) -> None:
     for spec in service.tools(EVERYTHING).specs:
         schema = json.loads(json.dumps(spec.parameters))
         assert schema["type"] == "object"

@@ -28,7 +28,7 @@ from goclaw_py.schedule.jobs.schedule import Every
 from tests.support.schedules import ANN, BOB, OPERATORS, Schedules, asker
 from tests.support.store_jobs import claim_one, ended
 from tests.support.stores import A, a_node
-from tests.support.tools import AT_DESKS, SCHEDULING
+from tests.support.tools import SCHEDULING, SERVICE_TOOLS
 
 
 @pytest.fixture
@@ -157,18 +157,18 @@ Write goals as complete, self-contained instructions — scheduled tasks run
 without conversational history from this session."""
 
 
-async def test_only_runs_that_may_use_the_desk_have_them(world: Schedules) -> None:
+async def test_only_runs_that_may_use_jobs_have_them(world: Schedules) -> None:
     """SPEC AGENT-6: scheduled runs have none unless allowed. CRON-4: nor has anybody if off."""
     place = world.place()
     specs = place.tools().specs
-    assert {spec.name for spec in specs} == SAFE - AT_DESKS | SCHEDULING
+    assert {spec.name for spec in specs} == SAFE - SERVICE_TOOLS | SCHEDULING
     # SPEC CRON-7.
     harmless = [spec.name for spec in specs if not spec.side_effects and spec.name in SCHEDULING]
     assert harmless == ["schedule_search"]
     off = Schedules(world.workspace, enabled=False).place()
     for service in (replace(place, jobs=None), replace(place, asker=None), off):
         tools = service.tools()
-        assert {spec.name for spec in tools.specs} == SAFE - AT_DESKS
+        assert {spec.name for spec in tools.specs} == SAFE - SERVICE_TOOLS
         assert tools.guidance == ()
         with pytest.raises(ToolFailed, match="there is no tool 'schedule_search'"):
             await service.call("schedule_search")

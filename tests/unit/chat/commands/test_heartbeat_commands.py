@@ -200,7 +200,7 @@ async def test_where_there_are_no_heartbeats_one_sentence_says_so(chats: Chats) 
 @pytest.mark.parametrize(
     "text", ["/heartbeat", "/heartbeat show", "/heartbeat add x", "/heartbeat on", "/mute 2h"]
 )
-async def test_what_the_desk_refuses_is_told_in_one_sentence(chats: Chats, text: str) -> None:
+async def test_a_refusal_is_explained_in_one_sentence(chats: Chats, text: str) -> None:
     """SPEC DB-4: only while the database is away, whoever carries it out tries again."""
     chats.service.broken = BadChecklist("HEARTBEAT.md is a folder")
     assert await chats.ask(text) == "HEARTBEAT.md is a folder."

@@ -60,7 +60,7 @@ _rows = count(1)
 
 
 @dataclass
-class Hand:
+class FakeJobRunner:
     """Runs jobs by hand; only writes down which."""
 
     store: MemoryStore
@@ -78,15 +78,15 @@ class Hand:
 
 
 class Chats:
-    """Some chats of a gateway, with the real desk."""
+    """Some chats of a gateway, with the real job service."""
 
     def __init__(self, rules: JobCreationRules | None = None) -> None:
         self.store = MemoryStore()
         self.clock = LoopClock()
-        self.hand = Hand(self.store)
+        self.runner = FakeJobRunner(self.store)
         self.rules = rules or JobCreationRules(PROFILE)
         self.service = JobService(
-            self.store, self.clock, self.rules, run_now=self.hand.run_now, gateway=self.store
+            self.store, self.clock, self.rules, run_now=self.runner.run_now, gateway=self.store
         )
         self.commands = JobCommands(self.service, self.store)
 
@@ -233,7 +233,7 @@ async def test_a_number_pauses_resumes_runs_and_deletes(chats: Chats) -> None:
     assert "; paused" in await chats.ask("/jobs")
     assert (await chats.ask("/jobs resume 1")).startswith("“water” is active. It runs next ")
     assert await chats.ask("/jobs run 1") == "Started “water”."
-    assert chats.hand.ran == [job.id]
+    assert chats.runner.ran == [job.id]
     assert await chats.ask("/jobs delete 1") == "Deleted “water”."
     assert await chats.all() == []
 
@@ -279,7 +279,7 @@ async def test_a_foreign_job_is_no_job_by_name_or_by_id(chats: Chats) -> None:
             answer = await chats.ask(f"/jobs {action} {asked}")
             assert answer == f"There is no job “{asked}”."
     assert (await chats.all())[0].state is JobState.ACTIVE
-    assert chats.hand.ran == []
+    assert chats.runner.ran == []
 
 
 async def test_half_a_command_tells_how_it_goes(chats: Chats) -> None:
@@ -290,7 +290,7 @@ async def test_half_a_command_tells_how_it_goes(chats: Chats) -> None:
 
 async def test_a_run_that_does_not_begin_says_why(chats: Chats) -> None:
     await chats.make(WATER, "water")
-    for chats.hand.answer, words in (
+    for chats.runner.answer, words in (
         (RunNow.ALREADY_RUNNING, texts.IS_RUNNING),
         (RunNow.AT_CAPACITY, texts.NO_ROOM),
         (RunNow.NO_WORK, texts.NO_WORK),
@@ -442,9 +442,9 @@ async def test_a_snoozed_reminder_can_be_snoozed_in_its_turn(chats: Chats) -> No
 async def test_again_runs_the_job_itself_while_there_is_one(chats: Chats) -> None:
     job = await chats.make(chats.soon())
     ran = await chats.happened(job, deleted=False)
-    chats.hand.at_once = True
+    chats.runner.at_once = True
     assert await chats.press(JobAction.AGAIN, ran.id) == "“tea” has run."
-    assert chats.hand.ran == [job.id]
+    assert chats.runner.ran == [job.id]
     assert len(await chats.all()) == 1
 
 
@@ -453,7 +453,7 @@ async def test_again_makes_a_job_of_the_next_second_when_it_is_gone(chats: Chats
     assert await chats.press(JobAction.AGAIN, ran) == "Started “tea”."
     (again,) = await chats.all()
     assert again.next_run_at == before + timedelta(seconds=1)
-    assert chats.hand.ran == []
+    assert chats.runner.ran == []
 
 
 async def test_a_button_of_something_unknown_or_foreign_gets_one_polite_line(chats: Chats) -> None:
@@ -464,7 +464,7 @@ async def test_a_button_of_something_unknown_or_foreign_gets_one_polite_line(cha
         for ran in (UNKNOWN, *bobs, operators):
             assert await chats.press(action, ran) == texts.GONE
     assert await chats.all(ANNS) == []
-    assert chats.hand.ran == []
+    assert chats.runner.ran == []
 
 
 async def test_what_an_operators_job_has_said_here_can_be_snoozed_here(chats: Chats) -> None:
@@ -480,7 +480,7 @@ async def test_what_an_operators_job_has_said_here_can_be_snoozed_here(chats: Ch
 async def test_an_operators_job_is_run_by_no_button_but_says_it_again(chats: Chats) -> None:
     ran = await chats.reminded(by=Requester(None), deleted=False)
     assert await chats.press(JobAction.AGAIN, ran) == "Started “tea”."
-    assert chats.hand.ran == []
+    assert chats.runner.ran == []
     assert len(await chats.all(ANNS)) == 1
 
 
@@ -511,7 +511,7 @@ async def test_of_what_a_chat_could_not_make_itself_only_the_words_come_again(
     assert (spec.payload, spec.policy, spec.agent) == (FixedMessage(says), {}, MAIN_AGENT)
     assert spec.notify is Notify.ALWAYS
     assert "already" in await chats.press(action, ran.id)
-    assert chats.hand.ran == []
+    assert chats.runner.ran == []
 
 
 async def test_buttons_work_where_a_job_was_told_for_whoever_spoke_last(chats: Chats) -> None:

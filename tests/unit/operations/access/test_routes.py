@@ -13,7 +13,7 @@ from goclaw_py.records import Token
 from goclaw_py.records.tokens import BadToken, TokenExists, is_token
 from goclaw_py.web.api.error_json import NotAccepted
 from tests.unit.web.fake_access import BROWSER, EXPIRED, GRAFANA, OTHER
-from tests.unit.web.fake_post import AT
+from tests.unit.web.fake_names import AT
 from tests.unit.web.harness import Api, Gateway
 
 END = datetime(2027, 1, 1, tzinfo=UTC)

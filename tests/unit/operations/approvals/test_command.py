@@ -8,7 +8,7 @@ from goclaw_py.cli.exits import ExitCode
 from goclaw_py.core.approvals import Approval, Decision
 from tests.unit.cli.conftest import Confirmations, Shell, ThreadGateway, lines
 from tests.unit.web.fake_approvals import ANSWERED, PAY, WIPE
-from tests.unit.web.fake_post import KEY
+from tests.unit.web.fake_names import KEY
 from tests.unit.web.fakes import FakeControl
 
 NAME = "telegram -1001 / topic 7"

@@ -8,7 +8,7 @@ from goclaw_py.core.approvals import Decision
 from goclaw_py.scheduler.views import Backlog
 from tests.unit.web import fakes
 from tests.unit.web.fake_approvals import ANSWERED, PAY, WIPE
-from tests.unit.web.fake_post import KEY
+from tests.unit.web.fake_names import KEY
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import ORIGIN, Browser
 

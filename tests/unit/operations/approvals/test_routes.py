@@ -11,7 +11,7 @@ from goclaw_py.core.ids import AgentName
 from goclaw_py.records import ApprovalQuery
 from goclaw_py.web.api.error_json import NotAccepted
 from tests.unit.web.fake_approvals import ANSWERED, GRANT, IN_SESSION, PAY, WIPE
-from tests.unit.web.fake_post import KEY, TOPIC
+from tests.unit.web.fake_names import KEY, TOPIC
 from tests.unit.web.harness import Api
 
 MAIN = AgentName("main")

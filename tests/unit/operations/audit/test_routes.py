@@ -9,7 +9,7 @@ import pytest
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.records import ALL_ENTRIES, AuditFilter
 from tests.unit.web.fake_access import AUDIT
-from tests.unit.web.fake_post import AT
+from tests.unit.web.fake_names import AT
 from tests.unit.web.harness import Gateway
 
 pytestmark = pytest.mark.real_time

@@ -13,7 +13,7 @@ from goclaw_py.core.messages import Sender
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import DeadLetterQuery
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
-from tests.unit.web import fake_post
+from tests.unit.web import fake_names
 from tests.unit.web.fakes import FakeControl
 
 CONTROL = {"\x1b", "\x07", "\r", "\u202e", "\u202d"}
@@ -34,7 +34,7 @@ def test_failed_messages_are_listed_with_the_reason(goclaw: Shell, gateway: Thre
     ]
     assert lost.startswith("8   telegram -1001 / topic 7  telegram 7  ")
     assert "  7 (Ann " in lost
-    assert lost.endswith(fake_post.KEY)
+    assert lost.endswith(fake_names.KEY)
     for words in ("lost: the gateway crashed at each attempt", "first state ]0;ownedsent", " 3 "):
         assert words in lost
     assert "dropped: the queue was full, so the oldest message was dropped" in dropped
@@ -50,27 +50,27 @@ def test_failed_messages_are_listed_with_the_reason(goclaw: Shell, gateway: Thre
 def test_waiting_messages_are_listed_when_asked_for(goclaw: Shell, database: FakeControl) -> None:
     recent = datetime.now(UTC) - timedelta(hours=3, minutes=5, seconds=9)
     database.messages.mail[2] = replace(
-        fake_post.NEXT, row=replace(fake_post.NEXT.row, received_at=recent)
+        fake_names.NEXT, row=replace(fake_names.NEXT.row, received_at=recent)
     )
     _, waits, begun = goclaw("inbox", "list", "--waiting").out.splitlines()
     assert "waiting for a run" in waits
     assert " 3h 5m " in waits
-    assert f"run {fake_post.RUN} is in progress" in begun
+    assert f"run {fake_names.RUN} is in progress" in begun
     database.messages.mail = []
     assert goclaw("inbox", "list").out == "no failed messages\n"
     assert goclaw("inbox", "list", "--waiting").out == "no messages waiting\n"
 
 
 def test_what_cannot_be_seen_is_named_or_left_out(goclaw: Shell, database: FakeControl) -> None:
-    quiet = replace(fake_post.MESSAGE, text=" \n")
+    quiet = replace(fake_names.MESSAGE, text=" \n")
     nameless = Sender("7", "\u202e\x1b")
     database.messages.mail = [
-        replace(fake_post.LOST, row=replace(fake_post.LOST.row, message=message))
+        replace(fake_names.LOST, row=replace(fake_names.LOST.row, message=message))
         for message in (quiet, replace(quiet, attachments=(), sender=nameless))
     ]
     _, files, nothing = goclaw("inbox", "list").out.splitlines()
     assert "  (document, voice)  " in files
-    assert " ".join(nothing.split()).endswith(f" (no text) 7 {fake_post.KEY}")
+    assert " ".join(nothing.split()).endswith(f" (no text) 7 {fake_names.KEY}")
 
 
 def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadGateway) -> None:
@@ -87,8 +87,8 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
             "state": "lost: the gateway crashed at each attempt",
             "chat": "telegram -1001 / topic 7 (telegram/work/-1001/7)",
             "chat name": "Family of Ann",
-            "session": f"telegram -1001 / topic 7 ({fake_post.KEY})",
-            "run": fake_post.RUN,
+            "session": f"telegram -1001 / topic 7 ({fake_names.KEY})",
+            "run": fake_names.RUN,
             "tries": "3",
             "reply to": "54",
             "edits": "-1001:50",
@@ -109,10 +109,10 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
 
 
 def test_a_message_that_waits_has_no_end(goclaw: Shell, database: FakeControl) -> None:
-    bare = replace(fake_post.MESSAGE, reply_to=None, edits=None, album=None, cut=False, quote="")
+    bare = replace(fake_names.MESSAGE, reply_to=None, edits=None, album=None, cut=False, quote="")
     plain = replace(bare, attachments=(), place_name="", text="next")
     database.messages.mail = [
-        replace(fake_post.NEXT, row=replace(fake_post.NEXT.row, message=plain))
+        replace(fake_names.NEXT, row=replace(fake_names.NEXT.row, message=plain))
     ]
     out = goclaw("inbox", "show", "10").out
     for words in ("waiting for a run", "not yet", "none", "\n\ntext\n  next\n"):
@@ -128,8 +128,8 @@ def test_a_press_is_shown_and_what_was_stopped_can_be_tried_again(
     assert "done:1" in out
     assert "a poll" in out
     assert "\ntext\n" not in out
-    row = replace(fake_post.LOST.row, outcome=Outcome.CANCELLED)
-    database.messages.mail = [replace(fake_post.LOST, row=row)]
+    row = replace(fake_names.LOST.row, outcome=Outcome.CANCELLED)
+    database.messages.mail = [replace(fake_names.LOST, row=row)]
     assert goclaw("inbox", "retry", "8").out == "retrying 1\n"
 
 

@@ -18,11 +18,11 @@ from goclaw_py.operations.deliveries.command import selection
 from goclaw_py.records import OutboxState
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.cli.processes import person_at
-from tests.unit.web import fake_post, fakes
+from tests.unit.web import fake_names, fakes
 from tests.unit.web.fakes import FakeControl
 
 DEAD = replace(fakes.DEAD, id=7)
-EVERY_STATE = [DEAD, fake_post.GIVEN_UP, fake_post.SENT, fake_post.SENDING, fake_post.PENDING]
+EVERY_STATE = [DEAD, fake_names.GIVEN_UP, fake_names.SENT, fake_names.SENDING, fake_names.PENDING]
 CONTROL = {"\x1b", "\x07", "\r", "\u202e", "\u202d"}
 UNKNOWN = "goclaw: there is no message 99 in the outbox\n"
 
@@ -77,8 +77,8 @@ def test_ages_and_the_next_try_are_told(goclaw: Shell, database: FakeControl) ->
     # The clock of the machine that stored it may be ahead: no age is negative.
     ahead = now + timedelta(minutes=5)
     database.messages.rows = [
-        replace(fake_post.PENDING, next_attempt_at=later, created_at=made),
-        replace(fake_post.SENT, created_at=ahead),
+        replace(fake_names.PENDING, next_attempt_at=later, created_at=made),
+        replace(fake_names.SENT, created_at=ahead),
     ]
     _, waits, sent = goclaw("outbox", "list").out.splitlines()
     assert "in 5m 2" in waits
@@ -94,9 +94,9 @@ def test_what_a_list_does_not_show_is_told(goclaw: Shell, database: FakeControl)
     assert goclaw("outbox", "list", "--chat", "-1001").err == ""
     database.messages.rows = [replace(DEAD, id=number) for number in range(1, 1005)]
     assert goclaw("outbox", "list").err.startswith("1000 or more messages could not")
-    database.messages.rows = [fake_post.SENT]
+    database.messages.rows = [fake_names.SENT]
     assert goclaw("outbox", "list").err == ""
-    others = [replace(fake_post.SENT, id=number) for number in range(2000, 1000, -1)]
+    others = [replace(fake_names.SENT, id=number) for number in range(2000, 1000, -1)]
     database.messages.rows = [*others, DEAD]
     got = goclaw("outbox", "list", "--chat", "local")
     assert got.out == "no messages\n"
@@ -128,16 +128,16 @@ def test_texts_stay_in_their_cells_and_files_are_named_by_their_kind(
     goclaw: Shell, database: FakeControl
 ) -> None:
     """SPEC SEC-1: no second row, no control of the terminal, no turned text."""
-    database.messages.rows = [fake_post.PENDING]
+    database.messages.rows = [fake_names.PENDING]
     out = goclaw("outbox", "list").out
     assert len(out.splitlines()) == 2
     assert not CONTROL & set(out)
     assert "<html> bad gateway" in out
     assert "…" in out
-    empty = replace(fake_post.PENDING.message, text="")
+    empty = replace(fake_names.PENDING.message, text="")
     database.messages.rows = [
-        replace(fake_post.PENDING, message=empty),
-        replace(fake_post.PENDING, id=2, message=replace(empty, file=None)),
+        replace(fake_names.PENDING, message=empty),
+        replace(fake_names.PENDING, id=2, message=replace(empty, file=None)),
     ]
     _, photo, nothing = goclaw("outbox", "list").out.splitlines()
     assert "(photo)" in photo
@@ -157,8 +157,8 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
         >= {
             "message": "3",
             "chat": "telegram -1001 / topic 7 (telegram/work/-1001/7)",
-            "session": f"telegram -1001 / topic 7 ({fake_post.KEY})",
-            "run": fake_post.RUN,
+            "session": f"telegram -1001 / topic 7 ({fake_names.KEY})",
+            "run": fake_names.RUN,
             "delivered": "not confirmed by the channel",
             "reply to": "55",
             "draft": "56, completed by this message",
@@ -181,8 +181,8 @@ def test_a_delivered_message_is_shown_and_a_text_passes_for_no_fact(
 ) -> None:
     bare = replace(fakes.DEAD.message, run_id=None)
     database.messages.rows = [
-        replace(fake_post.SENT, possible_duplicate=True, message=bare),
-        replace(fake_post.PENDING, message=replace(bare, file=OutFile(FileKind.VOICE, "/v", "v"))),
+        replace(fake_names.SENT, possible_duplicate=True, message=bare),
+        replace(fake_names.PENDING, message=replace(bare, file=OutFile(FileKind.VOICE, "/v", "v"))),
     ]
     out = goclaw("outbox", "show", "5").out
     for words in ("sent as", " 77\n", "possible: ", "none"):
@@ -190,7 +190,7 @@ def test_a_delivered_message_is_shown_and_a_text_passes_for_no_fact(
     for words in ("not confirmed", "next try", "goclaw outbox", "reply to", "file", "buttons"):
         assert words not in out
     assert "v (voice) from /v" in goclaw("outbox", "show", "3").out
-    message = replace(fakes.DEAD.message, text=fake_post.MESSAGE.text + "\n\n" + "x" * 5000)
+    message = replace(fakes.DEAD.message, text=fake_names.MESSAGE.text + "\n\n" + "x" * 5000)
     database.messages.rows = [replace(DEAD, message=message, error="a\nstate    sent\x1b[2J")]
     out = goclaw("outbox", "show", "7").out
     assert [line for line in out.splitlines() if line.startswith("state")] == ["state      dead"]
@@ -283,7 +283,7 @@ def test_what_changed_meanwhile_is_told(goclaw: Shell, database: FakeControl) ->
 
 @pytest.fixture
 def control(gateway: ThreadGateway) -> FakeControl:
-    gateway.control.messages.rows = [DEAD, fake_post.PENDING]
+    gateway.control.messages.rows = [DEAD, fake_names.PENDING]
     return gateway.control
 
 

@@ -11,7 +11,7 @@ from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.messages import Target
 from goclaw_py.records import ALL_MESSAGES, MessageFilter, OutboxQuery, OutboxState
 from tests.unit.web import fakes
-from tests.unit.web.fake_post import PENDING, SENT, TOPIC
+from tests.unit.web.fake_names import PENDING, SENT, TOPIC
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser
 

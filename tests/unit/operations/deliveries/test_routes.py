@@ -13,7 +13,7 @@ from goclaw_py.core.ids import RunId
 from goclaw_py.operations.deliveries.operations import MessageCounts
 from goclaw_py.records import DeadLetterQuery, MessageFilter, OutboxQuery, OutboxState
 from tests.unit.web import fakes
-from tests.unit.web.fake_post import ANSWERED, AT, BEGUN, DROPPED, LOST, NEXT, TOPIC
+from tests.unit.web.fake_names import ANSWERED, AT, BEGUN, DROPPED, LOST, NEXT, TOPIC
 from tests.unit.web.harness import Gateway
 
 pytestmark = pytest.mark.real_time

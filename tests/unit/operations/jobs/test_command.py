@@ -20,7 +20,7 @@ from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceStatus
 from goclaw_py.schedule.jobs.models import FixedMessage, JobState, Prompt
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from tests.unit.cli.conftest import Confirmations, Done, Shell, lines
-from tests.unit.cli.cron_desk import ANN, NOW, JobControl
+from tests.unit.cli.job_control import ANN, NOW, JobControl
 from tests.unit.web import fakes
 
 STANDUP = JobDraft(
@@ -292,10 +292,10 @@ def test_jobs_are_resumed(goclaw: Shell, jobs: JobControl) -> None:
 
 def test_a_run_by_hand_needs_a_gateway(goclaw: Shell, jobs: JobControl) -> None:
     assert goclaw("cron", "run", "poll") == Done(0, "run-1\n", "")
-    assert jobs.hand.asked == ["poll"]
+    assert jobs.runner.asked == ["poll"]
     started = {"status": "started", "run": "run-1", "occurrence": "o-1"}
     assert goclaw.data("cron", "run", "poll") == started
-    jobs.hand.answer = StartedNow(OccurrenceId("o-1"), None)
+    jobs.runner.answer = StartedNow(OccurrenceId("o-1"), None)
     assert goclaw("cron", "run", "tea").out == "done\n"  # a message needs no run
     # Without a gateway there is none.
     jobs.connected = False
@@ -312,7 +312,7 @@ def test_a_run_by_hand_needs_a_gateway(goclaw: Shell, jobs: JobControl) -> None:
     (RunNow.NO_WORK, "the work source of the job has no work"),
 ])  # fmt: skip
 def test_why_nothing_was_run(goclaw: Shell, jobs: JobControl, answer: RunNow, words: str) -> None:
-    jobs.hand.answer = answer
+    jobs.runner.answer = answer
     assert goclaw("cron", "run", "poll") == Done(1, f"{answer.value}\n", f"goclaw: {words}\n")
     got = goclaw("cron", "run", "poll", "--json")
     assert (got.code, json.loads(got.out)) == (1, {"status": answer.value})

@@ -25,8 +25,8 @@ from goclaw_py.schedule.jobs.models import (
 )
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from tests.unit.cli.conftest import Done, Shell
-from tests.unit.cli.cron_desk import NOW, OPERATOR, JobControl
-from tests.unit.web import fake_post
+from tests.unit.cli.job_control import NOW, OPERATOR, JobControl
+from tests.unit.web import fake_names
 
 EVERY = ("--every", "10m")
 WEEKDAYS = ("--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin")
@@ -144,7 +144,7 @@ def test_a_name_may_be_anything_and_a_slug_not(goclaw: Shell, cron: JobControl) 
 
 
 def test_a_chat_that_is_a_group_is_known_as_one(goclaw: Shell, cron: JobControl) -> None:
-    for chat in (fake_post.FAMILY, fake_post.DIRECT):
+    for chat in (fake_names.FAMILY, fake_names.DIRECT):
         goclaw("cron", "add", f"to{chat.chat}", *EVERY, "--to", f"telegram:{chat.chat}", "--", "x")
     found = {job.spec.peer for job in cron.all().values()}
     assert found == {PeerKind.GROUP, PeerKind.DIRECT}

@@ -14,7 +14,7 @@ import pytest
 from goclaw_py.config import load
 from goclaw_py.schedule.jobs.policy import JobPolicy
 from tests.unit.cli.conftest import Shell
-from tests.unit.cli.cron_desk import JobControl
+from tests.unit.cli.job_control import JobControl
 
 GUIDES = Path(__file__).parents[4] / "docs" / "guide"
 GUIDE = "\n".join((GUIDES / f"{name}.md").read_text("utf-8") for name in ("jobs", "jobs-reference"))

@@ -19,7 +19,7 @@ from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from tests.support.memory_store import MemoryStore
 from tests.unit.cli.conftest import Done, Shell, lines
-from tests.unit.cli.cron_desk import ANN, NOW, OPERATOR, JobControl
+from tests.unit.cli.job_control import ANN, NOW, OPERATOR, JobControl
 
 CACO = {
     "slug": "daily-standup",

@@ -14,7 +14,7 @@ from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.schedule.jobs.schedule import Every
 from tests.support.memory_store import MemoryStore
 from tests.unit.cli.conftest import Shell, ThreadGateway
-from tests.unit.cli.cron_desk import ANN, OPERATOR, JobControl
+from tests.unit.cli.job_control import ANN, OPERATOR, JobControl
 
 WEEKDAYS = ("--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin", "--", "What is new?")
 
@@ -47,7 +47,7 @@ def test_the_life_of_a_job(goclaw: Shell, there: JobControl) -> None:
     assert goclaw("cron", "pause", "standup").out.endswith("goclaw cron resume standup\n")
     assert goclaw("cron", "resume", "standup").code == 0
     assert goclaw("cron", "run", "standup").out == "run-1\n"
-    there.hand.answer = RunNow.AT_CAPACITY
+    there.runner.answer = RunNow.AT_CAPACITY
     assert goclaw("cron", "run", "standup").code == 1
     assert goclaw("cron", "rm", "standup").out == "deleted standup\n"
     assert there.all() == {}

@@ -40,21 +40,21 @@ NEW |= {"expression": "0 9 * * 1-5", "zone": "Europe/Berlin", "target": "last", 
 
 
 @pytest.fixture
-def desk(control: FakeControl) -> Jobs:
+def jobs(control: FakeControl) -> Jobs:
     return control.made
 
 
-async def made(desk: Jobs, slug: str = "standup", **draft: Any) -> Job:
+async def made(jobs: Jobs, slug: str = "standup", **draft: Any) -> Job:
     whole = {"schedule": DAILY, "payload": Prompt("What is new?"), "zone": "Europe/Berlin", **draft}
-    return await desk.service.create(JobDraft(slug=slug, **whole), BY)
+    return await jobs.service.create(JobDraft(slug=slug, **whole), BY)
 
 
-async def job_of(desk: Jobs, name: str = "standup") -> Job:
-    return await desk.service.get(name, BY)
+async def job_of(jobs: Jobs, name: str = "standup") -> Job:
+    return await jobs.service.get(name, BY)
 
 
-async def all_of(desk: Jobs) -> list[Job]:
-    return list((await desk.service.search(JobQuery(), BY)).jobs)
+async def all_of(jobs: Jobs) -> list[Job]:
+    return list((await jobs.service.search(JobQuery(), BY)).jobs)
 
 
 # ---------------------------------------------------------------------------- the list
@@ -65,8 +65,8 @@ async def test_without_jobs_a_newcomer_is_told_how_to_make_one(browser: Browser)
     await browser.says("/jobs", *told)
 
 
-async def test_a_job_is_listed_in_words_and_in_its_own_zone(browser: Browser, desk: Jobs) -> None:
-    await ran(desk, await made(desk, name="Daily standup"), OccurrenceStatus.OK)
+async def test_a_job_is_listed_in_words_and_in_its_own_zone(browser: Browser, jobs: Jobs) -> None:
+    await ran(jobs, await made(jobs, name="Daily standup"), OccurrenceStatus.OK)
     await browser.says(
         "/jobs", "Daily standup", "at 09:00 on Monday to Friday (Europe/Berlin)",
         "Mon 5 Jan 2026, 09:00 (Europe/Berlin)", "2026-01-02 12:01:00 UTC",
@@ -74,14 +74,14 @@ async def test_a_job_is_listed_in_words_and_in_its_own_zone(browser: Browser, de
     )  # fmt: skip
 
 
-async def test_the_list_says_why_a_job_does_not_run(browser: Browser, desk: Jobs) -> None:
-    job = await made(desk)
-    await desk.service.edit(job.id, JobChange(state=JobState.PAUSED), BY)
+async def test_the_list_says_why_a_job_does_not_run(browser: Browser, jobs: Jobs) -> None:
+    job = await made(jobs)
+    await jobs.service.edit(job.id, JobChange(state=JobState.PAUSED), BY)
     await browser.says("/jobs", "It will not run: paused.")
-    await ran(desk, await made(desk, "bad"), OccurrenceStatus.FAILED, error="the provider said no")
+    await ran(jobs, await made(jobs, "bad"), OccurrenceStatus.FAILED, error="the provider said no")
     said = await browser.says("/jobs?name=bad", "1 failure: the provider said no")
     assert "It will not run" not in said
-    desk.service.rules = replace(desk.service.rules, enabled=False)
+    jobs.service.rules = replace(jobs.service.rules, enabled=False)
     off = "It will not run: jobs are turned off (scheduler.enabled)."
     await browser.says("/jobs?name=bad", "no job runs", off)
 
@@ -95,19 +95,19 @@ async def test_the_list_says_why_a_job_does_not_run(browser: Browser, desk: Jobs
     ("owner=operator&kind=x", ["one", "two", "three"]), ("owner=telegram:direct:7", []),
     ("name=" + "%25" * 9999, []), ("name=t_o", []), ("name=%E2%80%AE<b>", []),
 ])  # fmt: skip
-async def test_jobs_are_found(query: str, slugs: list[str], browser: Browser, desk: Jobs) -> None:
-    await made(desk, "one")
-    await made(desk, "two", paused=True)
-    await made(desk, "three", agent=AgentName("helper"))
+async def test_jobs_are_found(query: str, slugs: list[str], browser: Browser, jobs: Jobs) -> None:
+    await made(jobs, "one")
+    await made(jobs, "two", paused=True)
+    await made(jobs, "three", agent=AgentName("helper"))
     text = (await browser.get(f"/jobs?{query}")).text
     assert [slug for slug in ("one", "two", "three") if f">{slug}</a>" in text] == slugs
     assert ("No job matches." in text) is (not slugs)
 
 
-async def test_the_tabs_count_the_jobs_that_match(browser: Browser, desk: Jobs) -> None:
-    await made(desk, "one")
-    await made(desk, "two", paused=True)
-    await made(desk, "three", agent=AgentName("helper"))
+async def test_the_tabs_count_the_jobs_that_match(browser: Browser, jobs: Jobs) -> None:
+    await made(jobs, "one")
+    await made(jobs, "two", paused=True)
+    await made(jobs, "three", agent=AgentName("helper"))
     said = await browser.says(
         "/jobs?state=paused&agent=main", "all <small>2<", "active <small>1<", "paused <small>1<"
     )
@@ -116,11 +116,11 @@ async def test_the_tabs_count_the_jobs_that_match(browser: Browser, desk: Jobs) 
 
 
 async def test_a_long_list_has_pages_that_keep_its_filter(
-    browser: Browser, desk: Jobs, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "SHOWN", 2)
     for number in range(5):
-        await made(desk, f"job-{number}")
+        await made(jobs, f"job-{number}")
     first = await browser.says("/jobs?name=job", "1 to 2 of 5", 'href="/jobs?name=job&page=2"')
     assert "Previous" not in first
     assert ">Next</a>" not in await browser.says("/jobs?name=job&page=3", "5 to 5 of 5")
@@ -130,42 +130,42 @@ async def test_a_long_list_has_pages_that_keep_its_filter(
 # ---------------------------------------------------------------------------- buttons
 
 
-async def test_run_now_asks_for_a_run(browser: Browser, desk: Jobs) -> None:
+async def test_run_now_asks_for_a_run(browser: Browser, jobs: Jobs) -> None:
     """SPEC CRON-11."""
-    job = await made(desk)
+    job = await made(jobs)
     await browser.leads(f"/jobs/{job.id}/run", f"/jobs/{job.id}?notice=asked")
-    assert desk.hand.asked == ["standup"]
+    assert jobs.runner.asked == ["standup"]
     await browser.says(f"/jobs/{job.id}?notice=asked", "It starts as soon as possible")
-    message = await made(desk, "tea", payload=FixedMessage("Call Ann"))
-    desk.hand.answer = StartedNow(STARTED.occurrence, None)
+    message = await made(jobs, "tea", payload=FixedMessage("Call Ann"))
+    jobs.runner.answer = StartedNow(STARTED.occurrence, None)
     place, rows = "/jobs?state=active&page=1&notice=done", "state=active&page=1&next=http://x"
     await browser.leads(f"/jobs/{message.id}/run", place, back="list", rows=rows)
 
 
 @pytest.mark.parametrize("refused", list(RunNow))
-async def test_a_refused_run_is_explained(refused: RunNow, browser: Browser, desk: Jobs) -> None:
-    job = await made(desk)
-    desk.hand.answer = refused
+async def test_a_refused_run_is_explained(refused: RunNow, browser: Browser, jobs: Jobs) -> None:
+    job = await made(jobs)
+    jobs.runner.answer = refused
     said = (page._REFUSED[refused], "Prompt for the agent")
     await browser.refuses(f"/jobs/{job.id}/run", 409, *said)
 
 
-async def test_a_job_is_paused_resumed_and_deleted(browser: Browser, desk: Jobs) -> None:
-    job = await made(desk)
+async def test_a_job_is_paused_resumed_and_deleted(browser: Browser, jobs: Jobs) -> None:
+    job = await made(jobs)
     await browser.leads(f"/jobs/{job.id}/pause", "/jobs?notice=paused", back="list")
-    assert (await job_of(desk)).state is JobState.PAUSED
+    assert (await job_of(jobs)).state is JobState.PAUSED
     await browser.says("/jobs", "Resume")
     await browser.leads(f"/jobs/{job.id}/resume", f"/jobs/{job.id}?notice=resumed")
-    assert (await job_of(desk)).state is JobState.ACTIVE
+    assert (await job_of(jobs)).state is JobState.ACTIVE
     await browser.leads(f"/jobs/{job.id}/delete", "/jobs?notice=removed", back="job")
     with pytest.raises(UnknownJob):
-        await job_of(desk, job.id)
+        await job_of(jobs, job.id)
     await browser.refuses(f"/jobs/{job.id}/delete", 404)
 
 
-async def test_what_cannot_be_done_is_said_on_its_page(browser: Browser, desk: Jobs) -> None:
-    job = await made(desk, "once", schedule=At(FRIDAY + timedelta(hours=1)), paused=True)
-    desk.clock.at += timedelta(hours=2)
+async def test_what_cannot_be_done_is_said_on_its_page(browser: Browser, jobs: Jobs) -> None:
+    job = await made(jobs, "once", schedule=At(FRIDAY + timedelta(hours=1)), paused=True)
+    jobs.clock.at += timedelta(hours=2)
     await browser.refuses(f"/jobs/{job.id}/resume", 422, "that time is over")
 
 
@@ -176,8 +176,8 @@ async def test_a_job_that_is_not_there_is_404(job: str, browser: Browser) -> Non
         assert (answer.status_code, "<script>" in answer.text) == (404, False)
 
 
-async def test_what_cannot_be_asked_of_a_job_is_refused(browser: Browser, desk: Jobs) -> None:
-    await made(desk)
+async def test_what_cannot_be_asked_of_a_job_is_refused(browser: Browser, jobs: Jobs) -> None:
+    await made(jobs)
     for action in ("run", "pause", "resume", "delete", "edit"):
         await browser.refuses(f"/jobs/none-such/{action}", 404)
     await browser.refuses("/jobs/standup/explode", 404)
@@ -185,20 +185,20 @@ async def test_what_cannot_be_asked_of_a_job_is_refused(browser: Browser, desk: 
     for path in ("/jobs/new", "/jobs/standup/edit", "/jobs/standup/run"):
         headers = {**ORIGIN, "content-type": "application/json"}
         assert (await browser.post(path, content=b"{}", headers=headers)).status_code == 415
-    assert desk.hand.asked == []
+    assert jobs.runner.asked == []
 
 
 # ---------------------------------------------------------------------------- one job
 
 
-async def test_the_page_of_a_job_tells_everything(browser: Browser, desk: Jobs) -> None:
+async def test_the_page_of_a_job_tells_everything(browser: Browser, jobs: Jobs) -> None:
     """SPEC CRON-12."""
-    job = await made(desk, policy={"retries": 1, "backoff_s": (30.0, 60.0)}, max_runs=9)
+    job = await made(jobs, policy={"retries": 1, "backoff_s": (30.0, 60.0)}, max_runs=9)
     assert "<rect" not in await browser.says("/jobs/standup", "No run yet.")
-    await ran(desk, job, OccurrenceStatus.OK, number=1, took_s=4, output="All is well")
-    await ran(desk, job, OccurrenceStatus.FAILED, number=2, took_s=2, error="no key")
-    await ran(desk, job, OccurrenceStatus.SKIPPED, number=3, took_s=None, why=Why.NO_WORK)
-    await began(desk, job, number=4)
+    await ran(jobs, job, OccurrenceStatus.OK, number=1, took_s=4, output="All is well")
+    await ran(jobs, job, OccurrenceStatus.FAILED, number=2, took_s=2, error="no key")
+    await ran(jobs, job, OccurrenceStatus.SKIPPED, number=3, took_s=None, why=Why.NO_WORK)
+    await began(jobs, job, number=4)
     said = await browser.says(
         "/jobs/standup",
         *("What is new?", "backoff_s = 30/60, retries = 1", "9 runs"),
@@ -207,15 +207,15 @@ async def test_the_page_of_a_job_tells_everything(browser: Browser, desk: Jobs) 
         *("Fri 2 Jan 2026, 13:02 (Europe/Berlin): failed, 2.0 s", "the longest: 4.0 s"),
     )
     assert said.count("<rect") == 4
-    for row in await desk.service.log(job.id, BY):
+    for row in await jobs.service.log(job.id, BY):
         assert all(f'href="/runs/{run}"' in said for run in row.runs)
 
 
-async def test_the_history_has_pages_and_a_filter(browser: Browser, desk: Jobs) -> None:
-    job = await made(desk)
+async def test_the_history_has_pages_and_a_filter(browser: Browser, jobs: Jobs) -> None:
+    job = await made(jobs)
     for number in range(1, SHOWN + 2):
         status = OccurrenceStatus.FAILED if number == 1 else OccurrenceStatus.OK
-        await ran(desk, job, status, number=number)
+        await ran(jobs, job, status, number=number)
     newest = await browser.says(f"/jobs/{job.id}")
     assert newest.count('<tr id="o-') == SHOWN
     older = newest.partition(">Older")[0].rpartition('href="')[2].rstrip('"')
@@ -226,10 +226,10 @@ async def test_the_history_has_pages_and_a_filter(browser: Browser, desk: Jobs) 
     assert (await browser.get(f"/jobs/{job.id}?before=x")).status_code == 422
 
 
-async def test_nothing_in_a_job_runs_in_the_browser(browser: Browser, desk: Jobs) -> None:
+async def test_nothing_in_a_job_runs_in_the_browser(browser: Browser, jobs: Jobs) -> None:
     """SPEC SEC-1."""
-    job = await made(desk, name=ATTACK, payload=Prompt(ATTACK))
-    await ran(desk, job, OccurrenceStatus.FAILED, output=ATTACK, error=ATTACK)
+    job = await made(jobs, name=ATTACK, payload=Prompt(ATTACK))
+    await ran(jobs, job, OccurrenceStatus.FAILED, output=ATTACK, error=ATTACK)
     for path in ("/jobs", f"/jobs/{job.id}", f"/jobs/{job.id}/edit"):
         check_that_nothing_runs((await browser.get(path)).text)
 
@@ -237,11 +237,11 @@ async def test_nothing_in_a_job_runs_in_the_browser(browser: Browser, desk: Jobs
 # ---------------------------------------------------------------------------- the form
 
 
-async def test_a_job_is_made_by_its_form(browser: Browser, desk: Jobs) -> None:
+async def test_a_job_is_made_by_its_form(browser: Browser, jobs: Jobs) -> None:
     """SPEC CRON-1."""
     fields = NEW | {"text": "What is new?\r\nTell me.", "retries": "1", "run_timeout_s": "60"}
     answer = await browser.send_form("/jobs/new", **fields)
-    job = await job_of(desk)
+    job = await job_of(jobs)
     place = f"/jobs/{job.id}?notice=made"
     assert (answer.status_code, answer.headers["location"]) == (303, place)
     spec = job.spec
@@ -250,7 +250,7 @@ async def test_a_job_is_made_by_its_form(browser: Browser, desk: Jobs) -> None:
     assert spec.policy == {"retries": 1, "run_timeout_s": 60.0}
 
 
-async def test_every_field_of_the_form_is_heeded(browser: Browser, desk: Jobs) -> None:
+async def test_every_field_of_the_form_is_heeded(browser: Browser, jobs: Jobs) -> None:
     fields = NEW | {"slug": "tea", "agent": "helper", "text": "Tea!", "model": "m:n"}
     fields |= {"kind": "every", "expression": "2h", "target": "telegram:-1005:7"}
     fields |= {"notify": "never", "session": "key", "session_key": "tea", "usd": "0.10"}
@@ -258,7 +258,7 @@ async def test_every_field_of_the_form_is_heeded(browser: Browser, desk: Jobs) -
     fields |= {"wake_heartbeat": "yes", "paused": "yes"}
     answer = await browser.send_form("/jobs/new", **fields)
     assert answer.status_code == 303, answer.text
-    job = await job_of(desk, "tea")
+    job = await job_of(jobs, "tea")
     spec = job.spec
     assert job.state is JobState.PAUSED
     assert (spec.payload, spec.schedule) == (Prompt("Tea!", "m:n"), Every(timedelta(hours=2)))
@@ -269,10 +269,10 @@ async def test_every_field_of_the_form_is_heeded(browser: Browser, desk: Jobs) -
     assert spec.not_after == FRIDAY + timedelta(days=2)
 
 
-async def test_a_message_needs_no_agent(browser: Browser, desk: Jobs) -> None:
+async def test_a_message_needs_no_agent(browser: Browser, jobs: Jobs) -> None:
     message = NEW | {"does": "message", "text": "Tea!", "model": "m:n"}
     assert (await browser.send_form("/jobs/new", **message)).status_code == 303
-    assert (await job_of(desk)).spec.payload == FixedMessage("Tea!")
+    assert (await job_of(jobs)).spec.payload == FixedMessage("Tea!")
 
 
 async def test_with_whom_a_chat_is_may_be_known(browser: Browser, control: FakeControl) -> None:
@@ -307,19 +307,19 @@ async def test_with_whom_a_chat_is_may_be_known(browser: Browser, control: FakeC
     ({"name": "a\x00b"}, "name: must not contain control characters."),
 ])  # fmt: skip
 async def test_a_form_that_cannot_be_comes_back_as_it_was_typed(
-    wrong: dict[str, str], sentence: str, browser: Browser, desk: Jobs
+    wrong: dict[str, str], sentence: str, browser: Browser, jobs: Jobs
 ) -> None:
     """The first field of ``wrong`` is marked."""
     typed = {**NEW, "name": "</textarea><b>", **wrong}
     text = await browser.refuses("/jobs/new", 422, sentence, **typed)
-    assert await all_of(desk) == []
+    assert await all_of(jobs) == []
     assert f'value="{html.escape(typed["name"])}"'.replace("&#x27;", "&#39;") in text
     field = text.partition(f'name="{next(iter(wrong))}"')[2].partition(">")[0]
     assert 'aria-invalid="true"' in field
 
 
-async def test_a_short_name_that_is_taken_is_409(browser: Browser, desk: Jobs) -> None:
-    await made(desk)
+async def test_a_short_name_that_is_taken_is_409(browser: Browser, jobs: Jobs) -> None:
+    await made(jobs)
     taken = "There is a job 'standup' already."
     await browser.refuses("/jobs/new", 409, taken, **NEW | {"slug": "standup"})
 
@@ -331,14 +331,14 @@ async def test_operators_make_as_many_as_they_want(browser: Browser, control: Fa
     assert (await browser.send_form("/jobs/new", **NEW)).status_code == 303
 
 
-async def test_without_scripts_a_button_shows_the_next_times(browser: Browser, desk: Jobs) -> None:
+async def test_without_scripts_a_button_shows_the_next_times(browser: Browser, jobs: Jobs) -> None:
     times = "Runs at 09:00 on Monday to Friday (Europe/Berlin)."
     await browser.refuses("/jobs/new", 200, times, **NEW | {"do": "preview", "text": ""})
-    assert await all_of(desk) == []
-    job = await made(desk)
+    assert await all_of(jobs) == []
+    job = await made(jobs)
     changed = NEW | {"do": "preview", "expression": "0 7 * * *"}
     await browser.refuses(f"/jobs/{job.id}/edit", 200, "at 07:00", **changed)
-    assert (await job_of(desk)).spec.schedule == DAILY
+    assert (await job_of(jobs)).spec.schedule == DAILY
 
 
 async def form_of(browser: Browser, job: Job) -> tuple[str, dict[str, str]]:
@@ -347,73 +347,73 @@ async def form_of(browser: Browser, job: Job) -> tuple[str, dict[str, str]]:
     return path, _typed((await browser.get(path)).text)
 
 
-async def test_a_form_that_was_not_changed_changes_nothing(browser: Browser, desk: Jobs) -> None:
+async def test_a_form_that_was_not_changed_changes_nothing(browser: Browser, jobs: Jobs) -> None:
     """What a field cannot show, such as milliseconds or the origin of a grid, is kept."""
     odd = Every(timedelta(minutes=90, milliseconds=1), FRIDAY)
-    job = await made(desk, schedule=odd, policy={"jitter": 0.05, "usd": "0.20", "retries": 2})
+    job = await made(jobs, schedule=odd, policy={"jitter": 0.05, "usd": "0.20", "retries": 2})
     path, form = await form_of(browser, job)
     assert (await browser.send_form(path, **form)).status_code == 303
-    assert await job_of(desk) == job
+    assert await job_of(jobs) == job
 
 
-async def test_an_edit_changes_what_was_changed(browser: Browser, desk: Jobs) -> None:
+async def test_an_edit_changes_what_was_changed(browser: Browser, jobs: Jobs) -> None:
     """SPEC CRON-2."""
-    job = await made(desk, policy={"jitter": 0.05, "retries": 2})
+    job = await made(jobs, policy={"jitter": 0.05, "retries": 2})
     path, form = await form_of(browser, job)
     form |= {"expression": "0 7 * * *", "retries": "", "turns": "5", "text": "Anything?"}
     await browser.leads(path, f"/jobs/{job.id}?notice=saved", **form)
-    spec = (await job_of(desk)).spec
+    spec = (await job_of(jobs)).spec
     assert (spec.schedule, spec.zone) == (Cron("0 7 * * *"), "Europe/Berlin")
     assert (spec.policy, spec.payload) == ({"jitter": 0.05, "turns": 5}, Prompt("Anything?"))
 
 
-async def test_another_zone_moves_a_time_by_the_clock(browser: Browser, desk: Jobs) -> None:
-    job = await made(desk, schedule=At(FRIDAY + timedelta(days=1)))
+async def test_another_zone_moves_a_time_by_the_clock(browser: Browser, jobs: Jobs) -> None:
+    job = await made(jobs, schedule=At(FRIDAY + timedelta(days=1)))
     path, form = await form_of(browser, job)
     assert form["expression"] == "2026-01-03 13:00"
     await browser.send_form(path, **form | {"zone": "Asia/Kolkata"})
-    assert (await job_of(desk)).spec.schedule == At(FRIDAY.replace(day=3, hour=7, minute=30))
+    assert (await job_of(jobs)).spec.schedule == At(FRIDAY.replace(day=3, hour=7, minute=30))
 
 
-async def test_a_command_stays_what_it_is(browser: Browser, desk: Jobs) -> None:
-    job = await made(desk, payload=Program(("echo", "a b")))
+async def test_a_command_stays_what_it_is(browser: Browser, jobs: Jobs) -> None:
+    job = await made(jobs, payload=Program(("echo", "a b")))
     path, form = await form_of(browser, job)
     assert form["text"] == "echo 'a b'"
     forged = form | {"text": "rm -rf /", "name": "Echo"}
     assert (await browser.send_form(path, **forged)).status_code == 303
-    spec = (await job_of(desk)).spec
+    spec = (await job_of(jobs)).spec
     assert (spec.payload, spec.name) == (Program(("echo", "a b")), "Echo")
 
 
-async def test_what_others_changed_is_not_overwritten_unseen(browser: Browser, desk: Jobs) -> None:
-    job = await made(desk)
+async def test_what_others_changed_is_not_overwritten_unseen(browser: Browser, jobs: Jobs) -> None:
+    job = await made(jobs)
     path, form = await form_of(browser, job)
-    await desk.service.edit(job.id, JobChange(name="Theirs"), BY)
+    await jobs.service.edit(job.id, JobChange(name="Theirs"), BY)
     changed = "The job was changed by someone else"
     again = _typed(await browser.refuses(path, 409, changed, **form | {"name": "Mine"}))
-    assert ((await job_of(desk)).spec.name, again["name"]) == ("Theirs", "Mine")
+    assert ((await job_of(jobs)).spec.name, again["name"]) == ("Theirs", "Mine")
     assert (await browser.send_form(path, **again)).status_code == 303
-    assert (await job_of(desk)).spec.name == "Mine"
+    assert (await job_of(jobs)).spec.name == "Mine"
 
 
-async def test_a_job_that_vanished_can_be_made_anew(browser: Browser, desk: Jobs) -> None:
-    job = await made(desk)
+async def test_a_job_that_vanished_can_be_made_anew(browser: Browser, jobs: Jobs) -> None:
+    job = await made(jobs)
     path, form = await form_of(browser, job)
-    await desk.service.delete(job.id, BY)
+    await jobs.service.delete(job.id, BY)
     told = ("You can create the job again.", 'action="/jobs/new"')
     again = _typed(await browser.refuses(path, 404, *told, **form | {"name": "Mine"}))
     assert (again["name"], again["text"]) == ("Mine", form["text"])
     assert (await browser.send_form("/jobs/new", **again)).status_code == 303
-    [anew] = await all_of(desk)
+    [anew] = await all_of(jobs)
     assert (anew.spec.name, anew.id != job.id) == ("Mine", True)
 
 
-async def test_a_wrong_edit_comes_back_as_it_was_typed(browser: Browser, desk: Jobs) -> None:
-    job = await made(desk)
+async def test_a_wrong_edit_comes_back_as_it_was_typed(browser: Browser, jobs: Jobs) -> None:
+    job = await made(jobs)
     path, form = await form_of(browser, job)
     text = await browser.refuses(path, 422, **form | {"expression": "nonsense"})
     assert _typed(text)["expression"] == "nonsense"
-    assert await job_of(desk) == job
+    assert await job_of(jobs) == job
 
 
 # ---------------------------------------------------------------------------- the preview
@@ -468,14 +468,14 @@ def _attribute(tag: str, name: str) -> str:
 
 
 @pytest.fixture
-def away(desk: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def away(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     """No question about jobs is answered."""
 
     async def fail(*_args: object, **_facts: object) -> None:
         raise unavailable()
 
     for name in ("get", "search", "create", "edit", "delete", "zone", "log", "stats", "run_now"):
-        monkeypatch.setattr(desk.service, name, fail)
+        monkeypatch.setattr(jobs.service, name, fail)
 
 
 @pytest.mark.usefixtures("away")

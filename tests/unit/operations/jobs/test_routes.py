@@ -90,7 +90,7 @@ async def test_a_job_is_made_seen_changed_run_and_deleted(both: Both) -> None:
     assert (changed.spec.schedule, changed.spec.max_runs, changed.revision) == (DAILY, None, 2)
     assert changed.spec.not_after == FULL.not_after
     assert await remote.run_now("full", OPERATOR) == STARTED
-    both.jobs.hand.answer = RunNow.AT_CAPACITY
+    both.jobs.runner.answer = RunNow.AT_CAPACITY
     assert await remote.run_now("full", OPERATOR) is RunNow.AT_CAPACITY
     assert await remote.delete("full", OPERATOR) == changed
     with pytest.raises(errors.UnknownJob):

@@ -11,10 +11,10 @@ import pytest
 from goclaw_py.core.messages import Sender
 from goclaw_py.records import Person, Standing
 from tests.unit.cli.conftest import Confirmations, Shell, ThreadGateway
-from tests.unit.web import fake_people, fake_post, fakes
+from tests.unit.web import fake_names, fake_people, fakes
 from tests.unit.web.fakes import FakeControl
 
-GUEST = Person("telegram", "work", Sender("7", fake_post.FOOL, "x\ny"), Standing.GUEST, fakes.NOW)
+GUEST = Person("telegram", "work", Sender("7", fake_names.FOOL, "x\ny"), Standing.GUEST, fakes.NOW)
 
 
 def known(control: FakeControl, *found: Person, asking: bool = True) -> None:
@@ -47,7 +47,7 @@ def test_people_are_owners_or_guests_and_spoke_last_somewhere(
 ) -> None:
     known(database, fake_people.ANN, GUEST)
     recent = datetime.now(UTC) - timedelta(hours=3, minutes=5)
-    spoke = fake_post.SPOKE
+    spoke = fake_names.SPOKE
     database.crowd.spoke = [replace(spoke, at=recent), spoke, replace(spoke, sender_id="7")]
     _, ann, guest, _ = goclaw("pairing", "people").out.splitlines()
     assert "owner" in ann
@@ -110,7 +110,7 @@ def test_whom_to_forget_must_be_clear(goclaw: Shell, database: FakeControl) -> N
 def test_who_talks_without_an_approval_is_listed(goclaw: Shell, database: FakeControl) -> None:
     """SPEC CHAN-5: under open policies nobody is approved, and people talk all the same."""
     known(database, fake_people.ANN)
-    eve = fake_post.EVE
+    eve = fake_names.EVE
     denied_one = replace(eve, chat="51", name="", allowed=False)
     database.crowd.known_chats = [eve, denied_one, replace(eve, chat="52", gone="blocked")]
     _, ann, row, denied = goclaw("pairing", "people").out.splitlines()
@@ -125,7 +125,7 @@ def test_who_talks_without_an_approval_is_listed(goclaw: Shell, database: FakeCo
 def test_who_talks_without_an_approval_can_be_denied(
     goclaw: Shell, database: FakeControl, who: str, command: str, allowed: bool
 ) -> None:
-    database.crowd.known_chats = [fake_post.EVE]
+    database.crowd.known_chats = [fake_names.EVE]
     done = "allowed" if allowed else "denied"
     assert goclaw("pairing", command, who).out == f"50 (Eve (@eve)) on telegram/default is {done}\n"
     assert database.calls[-1] == ("allow_chat", "telegram", "default", "50", allowed)
@@ -133,8 +133,8 @@ def test_who_talks_without_an_approval_can_be_denied(
 
 
 def test_whom_to_deny_must_be_clear(goclaw: Shell, database: FakeControl) -> None:
-    work = replace(fake_post.EVE, account="work")
-    database.crowd.known_chats = [fake_post.EVE, work, fake_post.DIRECT]
+    work = replace(fake_names.EVE, account="work")
+    database.crowd.known_chats = [fake_names.EVE, work, fake_names.DIRECT]
     assert "--account" in goclaw("pairing", "deny", "@eve").err
     assert goclaw("pairing", "deny", "50", "--account", "work").code == 0
     assert "goclaw pairing revoke 42" in goclaw("pairing", "deny", "42").err

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.cli.conftest import Shell, ThreadGateway, lines
-from tests.unit.web import fake_post, fakes
+from tests.unit.web import fake_names, fakes
 from tests.unit.web.fakes import FakeControl
 
 FULL_WIDTH = "\uff33\uff54\uff52"
@@ -37,12 +37,12 @@ def test_groups_to_decide_come_first(goclaw: Shell, gateway: ThreadGateway) -> N
 
 def test_what_few_groups_need_is_shown(goclaw: Shell, database: FakeControl) -> None:
     # SPEC OPS-4: when one was heard last without a mention; the account only among several.
-    database.crowd.known_chats = [replace(fake_post.FAMILY, unmentioned_at=fakes.NOW)]
+    database.crowd.known_chats = [replace(fake_names.FAMILY, unmentioned_at=fakes.NOW)]
     out = goclaw("groups", "list").out
     assert out.splitlines()[1].count(" ago") == 2
     assert "CHANNEL" not in out
     assert "telegram" not in out
-    database.crowd.known_chats = [fake_post.DIRECT]
+    database.crowd.known_chats = [fake_names.DIRECT]
     assert goclaw("groups", "list").out.startswith("no groups yet")
 
 
@@ -76,16 +76,16 @@ def test_an_id_goes_before_a_name_that_looks_like_it(goclaw: Shell, database: Fa
     got = goclaw("groups", "allow", "-")
     assert (got.code, decided(database)) == (1, [])
     assert got.err.endswith(", …\n")  # ids with the same beginning
-    database.crowd.known_chats = [fake_post.WORK]
+    database.crowd.known_chats = [fake_names.WORK]
     assert goclaw("groups", "allow", "\u202e\u202c").code == 1  # nobody can see it
     assert decided(database) == []
-    database.crowd.known_chats = [replace(fake_post.IMPOSTOR, name="-1001"), fake_post.FAMILY]
+    database.crowd.known_chats = [replace(fake_names.IMPOSTOR, name="-1001"), fake_names.FAMILY]
     assert goclaw("groups", "deny", "-1001").code == 0
     assert decided(database) == [("telegram", "default", "-1001", False)]
 
 
 def test_a_group_on_two_accounts_needs_the_account(goclaw: Shell, database: FakeControl) -> None:
-    database.crowd.known_chats = [fake_post.FAMILY, replace(fake_post.FAMILY, account="work")]
+    database.crowd.known_chats = [fake_names.FAMILY, replace(fake_names.FAMILY, account="work")]
     got = goclaw("groups", "deny", "-1001")
     assert got.code == 1
     assert "on telegram/default, telegram/work: add --channel or --account" in got.err
@@ -152,7 +152,7 @@ def test_a_slip_of_the_finger_is_not_stored(
 
 def test_the_settings_go_first(goclaw: Shell, settings: None, database: FakeControl) -> None:
     """SPEC OPS-4: why does it not listen there?"""
-    database.crowd.known_chats.append(replace(fake_post.FAMILY, chat="-4", account="shut"))
+    database.crowd.known_chats.append(replace(fake_names.FAMILY, chat="-4", account="shut"))
     out = " ".join(goclaw("groups", "list").out.split())
     for said in (
         "-1002 telegram/default pending",

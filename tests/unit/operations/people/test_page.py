@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.records.people import code_hash
-from tests.unit.web import fake_people, fake_post
+from tests.unit.web import fake_names, fake_people
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import FORM, Browser
 
@@ -20,16 +20,16 @@ async def test_whoever_talks_unapproved_can_be_denied(
     browser: Browser, control: FakeControl
 ) -> None:
     """CHAN-5: nobody is approved, and people and a group talk all the same."""
-    group = replace(fake_post.FAMILY, allowed=None)
-    control.crowd.known_chats = [fake_post.EVE, group]
-    there = replace(fake_post.SPOKE.target, chat=group.chat)
-    control.crowd.spoke = [fake_post.SPOKE, replace(fake_post.SPOKE, target=there)]
+    group = replace(fake_names.FAMILY, allowed=None)
+    control.crowd.known_chats = [fake_names.EVE, group]
+    there = replace(fake_names.SPOKE.target, chat=group.chat)
+    control.crowd.spoke = [fake_names.SPOKE, replace(fake_names.SPOKE, target=there)]
     text = (await browser.get("/people")).text
     assert "Eve (@eve)" in text
     assert text.count("allowed by the settings") == 2
     assert "undecided" not in text
     assert text.count('value="no"') == 3  # one of them asks with a code
-    control.crowd.spoke = [fake_post.SPOKE]
+    control.crowd.spoke = [fake_names.SPOKE]
     assert "undecided" in (await browser.get("/people")).text
 
 
@@ -47,7 +47,7 @@ async def test_one_of_very_many_approved_people_is_not_listed_as_unapproved(
         for number in range(2_001)
     ]
     control.crowd.known_chats = [
-        replace(fake_post.EVE, channel=first.channel, account=first.account, chat=chat)
+        replace(fake_names.EVE, channel=first.channel, account=first.account, chat=chat)
         for chat in ("2000", "unknown")
     ]
     text = (await browser.get("/people")).text

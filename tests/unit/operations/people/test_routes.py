@@ -11,7 +11,7 @@ from goclaw_py.core.errors import AlreadyInvited, NotFound
 from goclaw_py.core.web_links import LINK_LASTS
 from goclaw_py.records import ActivityQuery, Standing
 from goclaw_py.web.api.error_json import Refused
-from tests.unit.web import fake_people, fake_post
+from tests.unit.web import fake_names, fake_people
 from tests.unit.web.harness import Gateway
 
 pytestmark = pytest.mark.real_time
@@ -23,9 +23,9 @@ async def test_everything_comes_back_as_it_was(made: Gateway, remote: RemoteCont
     assert await remote.people.list(limit=1) == [ann]
     assert await remote.people.list(before=ann.cursor) == guests
     assert await remote.people.requests() == [fake_people.ASKED]
-    assert await remote.people.activity() == [fake_post.SPOKE]
-    assert await remote.people.activity(before=fake_post.SPOKE.cursor) == []
-    assert await remote.people.chats(limit=2) == [fake_post.FAMILY, fake_post.DIRECT]
+    assert await remote.people.activity() == [fake_names.SPOKE]
+    assert await remote.people.activity(before=fake_names.SPOKE.cursor) == []
+    assert await remote.people.chats(limit=2) == [fake_names.FAMILY, fake_names.DIRECT]
     assert await remote.people.guests() == [fake_people.BEN, fake_people.LEA]
     # One more than was asked for tells whether there is another page.
     for call in (("people", 1001), ("people", 2), ("chats", 3)):
@@ -39,7 +39,7 @@ async def test_everything_that_can_be_done_is_done(made: Gateway, remote: Remote
     await remote.people.revoke("telegram", "default", "42", forget=True)
     invited = await remote.people.invite("ann")
     assert guest.standing is Standing.GUEST
-    assert (invited.name, invited.expires_at) == ("ann", fake_post.AT + LINK_LASTS)
+    assert (invited.name, invited.expires_at) == ("ann", fake_names.AT + LINK_LASTS)
     assert re.fullmatch(r"/join/[\w-]{43}", invited.path)
     names = [name for name, *_ in made.control.calls]
     assert names.index("forget_name") < names.index("revoke")

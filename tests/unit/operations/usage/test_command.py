@@ -10,7 +10,7 @@ import pytest
 
 from goclaw_py.runs.usage_report import Grouping, UsageQuery, UsageReport, UsageRow, Used
 from tests.unit.cli.conftest import Shell, ThreadGateway
-from tests.unit.web import fake_post, fake_usage
+from tests.unit.web import fake_names, fake_usage
 from tests.unit.web.fakes import FakeControl
 
 JOB = Grouping.JOB
@@ -54,7 +54,7 @@ def test_groups_have_a_line_each_and_what_is_missing_is_told(
 def test_names_cannot_take_over_the_terminal(goclaw: Shell, database: FakeControl) -> None:
     """SEC-1."""
     sender = Grouping.SENDER
-    row = UsageRow({sender: "c/a/1\n2 \x1b[2J"}, Used(1), {sender: fake_post.FOOL})
+    row = UsageRow({sender: "c/a/1\n2 \x1b[2J"}, Used(1), {sender: fake_names.FOOL})
     database.usage.answer = replace(A_DAY, by=(sender,), rows=(row,), total=Used(1))
     got = goclaw("usage", "--by", "sender")
     assert not set("\x1b\u202e") & set(got.out)

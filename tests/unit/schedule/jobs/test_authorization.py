@@ -58,7 +58,7 @@ DRAFT = JobDraft(HOURLY, Prompt("Look."), slug="look")
 
 
 class Rig:
-    """A desk over a store in memory."""
+    """A job service over a store in memory."""
 
     def __init__(self, policy: JobPolicy | None = None, **rules: Any) -> None:
         profile = PROFILES["goclaw"] if policy is None else Profile("own", policy)
@@ -66,7 +66,7 @@ class Rig:
         self.opens(profile, **rules)
 
     def opens(self, profile: Profile = PROFILES["goclaw"], **rules: Any) -> None:
-        """Another desk with these rules."""
+        """Another one with these rules."""
         rules_of = JobCreationRules(profile, **rules)
         self.service = JobService(self.store, LoopClock(), rules_of)
 

@@ -50,7 +50,7 @@ from goclaw_py.web.pages.chat.files import guest_path
 from goclaw_py.web.signin import GUEST_COOKIE
 from tests.support.memory_store import MemoryStore
 from tests.unit.web.fake_approvals import PAY, FakeApprovalStore
-from tests.unit.web.fake_post import FixedClock
+from tests.unit.web.fake_names import FixedClock
 from tests.unit.web.fake_terminals import FakeTerminals, FakeUploads
 from tests.unit.web.fakes import (
     ENDED,

@@ -25,7 +25,7 @@ from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.rendering import NAVIGATION, Assets
 from goclaw_py.web.pages.services import MAX_FORM_BYTES, fields
 from tests.support.apps import lend_api
-from tests.unit.web import fake_post, fakes
+from tests.unit.web import fake_names, fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser
 
@@ -271,8 +271,8 @@ async def test_a_button_does_what_it_says(
 @pytest.mark.parametrize(("path", "row", "called"), [
     ("/deliveries/outbox/retry", fakes.DEAD.id, "retry_outbox"),
     ("/deliveries/outbox/drop", fakes.DEAD.id, "drop_outbox"),
-    ("/deliveries/inbox/retry", fake_post.LOST.row.id, "retry_dead_letters"),
-    ("/deliveries/inbox/drop", fake_post.LOST.row.id, "dismiss_dead_letters"),
+    ("/deliveries/inbox/retry", fake_names.LOST.row.id, "retry_dead_letters"),
+    ("/deliveries/inbox/drop", fake_names.LOST.row.id, "dismiss_dead_letters"),
 ])  # fmt: skip
 async def test_messages_are_tried_again_or_given_up(
     browser: Browser, control: FakeControl, path: str, row: int, called: str

@@ -126,7 +126,7 @@ class FixedClock:
         return AT
 
 
-class FakePost:
+class FakeNames:
     """The part of ``FakeControl`` that is about names."""
 
     def __init__(self) -> None:

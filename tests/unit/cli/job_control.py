@@ -45,7 +45,7 @@ class StandingClock:
         return self.at
 
 
-class Hand:
+class FakeJobRunner:
     """Starts no runs: says what it is told to."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class JobControl(FakeControl):
         self.gateway = False
         self.clock = StandingClock()
         self.store = MemoryStore()
-        self.hand = Hand()
+        self.runner = FakeJobRunner()
         self.rules = JobCreationRules(PROFILES["goclaw"], sources=("issues",))
         self.connected = True
         self.knows_chats = False
@@ -81,7 +81,7 @@ class JobControl(FakeControl):
     @property
     def jobs(self) -> JobService:
         kind = JobService if self.knows_chats else Reachable
-        run_now = self.hand.run_now if self.connected else None
+        run_now = self.runner.run_now if self.connected else None
         return kind(self.store, self.clock, self.rules, run_now=run_now, gateway=self.store)
 
     def stored(self) -> list[Job]:

@@ -17,10 +17,10 @@ from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.records import Node
 from goclaw_py.schedule.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
 from goclaw_py.schedule.heartbeat.module import service_of
-from tests.unit.cli.cron_desk import NODE, JobControl
+from tests.unit.cli.job_control import NODE, JobControl
 
 
-class HeartControl(JobControl):
+class HeartbeatControl(JobControl):
     """With the agents and the checklists of a home folder."""
 
     def __init__(self, home: Path) -> None:
@@ -52,7 +52,7 @@ class HeartControl(JobControl):
     def tell(self, event: str) -> None:
         asyncio.run(self.heartbeats.add_event(MAIN_AGENT, event, now=False))
 
-    def heart_rows(self) -> object:
+    def heartbeat_rows(self) -> object:
 
         async def rows() -> object:
             found = await self.store.heartbeats()
