@@ -116,7 +116,7 @@ def test_targets_are_large_enough(small: Page, path: str) -> None:
     assert found == []
 
 
-def test_the_desk_needs_no_menu_button(page: Page) -> None:
+def test_a_desktop_needs_no_menu_button(page: Page) -> None:
     page.goto("/")
     assert DESK.options["viewport"] == page.viewport_size
     expect(page.get_by_role("button", name="Menu")).to_be_hidden()

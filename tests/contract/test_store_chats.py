@@ -405,7 +405,7 @@ async def test_what_was_sent_later_or_came_a_day_before_is_not_given(world: Worl
 
 
 @pytest.mark.parametrize("outcome", [*Outcome, None])
-async def test_a_run_that_was_cut_leaves_what_it_was_given_to_the_next(
+async def test_a_run_that_was_interrupted_leaves_what_it_was_given_to_the_next(
     world: World, outcome: Outcome | None
 ) -> None:
     """SPEC IO-2: nothing is lost to a crash, and no two runs are given the same."""

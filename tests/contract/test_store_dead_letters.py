@@ -212,7 +212,7 @@ SHOWN = {
 }
 
 
-async def test_letters_are_messages_that_could_not_be_worked_on(world: World) -> None:
+async def test_dead_letters_are_messages_that_failed(world: World) -> None:
     """OPS-1: ``goclaw inbox list``."""
     outcomes = sorted(set(Outcome) - {Outcome.INTERRUPTED})
     rows = await world.accept(*[ANN] * len(outcomes), BOB)
@@ -225,7 +225,7 @@ async def test_letters_are_messages_that_could_not_be_worked_on(world: World) ->
         assert [letter.row.outcome for letter in found] == wanted[:limit]
 
 
-async def test_a_letter_tells_all_about_its_message(world: World) -> None:
+async def test_a_dead_letter_has_all_facts_of_its_message(world: World) -> None:
     (row,) = await world.accept(BOB)
     failed = RunEnd(RunId("r"), Outcome.TIMED_OUT, at(8), reason=Reason.RUN_TIMEOUT)
     await ran(world, new_run("r", row, target=BOB), failed)
@@ -250,7 +250,7 @@ async def test_messages_that_are_not_done_are_listed_of_all_sessions(world: Worl
     assert len(await world.b.dead_letters(DeadLetterQuery(waiting=True, limit=1))) == 1
 
 
-async def test_a_letter_can_be_tried_again_with_all_attempts_before_it(world: World) -> None:
+async def test_a_dead_letter_can_be_tried_again_with_all_attempts_before_it(world: World) -> None:
     """It is worked on as any other."""
     first, second = await world.accept(ANN, ANN)
     await world.crash("r1", first, max_attempts=1)
@@ -274,7 +274,7 @@ async def test_a_letter_can_be_tried_again_with_all_attempts_before_it(world: Wo
     assert await world.a.unanswered(key_of(ANN), ended=True) == []
 
 
-async def test_a_letter_of_a_session_goes_to_the_node_that_owns_it(world: World) -> None:
+async def test_a_dead_letter_of_a_session_goes_to_the_node_that_owns_it(world: World) -> None:
     """Of a free session to whoever looks first."""
     (row,) = await world.accept(ANN)
     await world.a.settle([row.id], Outcome.FAILED, now=T0)
@@ -303,7 +303,7 @@ async def test_what_was_answered_and_what_is_a_command_is_not_tried_again(world:
     assert await todo(world, now=at(1)) == [stopped]
 
 
-async def test_a_dismissed_letter_is_listed_no_more_until_it_fails_again(world: World) -> None:
+async def test_a_dismissed_dead_letter_is_not_listed_until_it_fails_again(world: World) -> None:
     first, second, third = await world.accept(ANN, BOB, ANN)
     await world.a.settle([first.id, second.id], Outcome.FAILED, now=T0)
     assert await world.a.dismiss_dead_letters([first.id, first.id, third.id, 999]) == 1
@@ -316,7 +316,7 @@ async def test_a_dismissed_letter_is_listed_no_more_until_it_fails_again(world: 
     assert listed == {first.id, second.id}
 
 
-async def test_a_letter_is_tried_again_once_however_many_ask(world: World) -> None:
+async def test_a_dead_letter_is_tried_again_once_however_many_ask(world: World) -> None:
     rows = await world.accept(*[ANN] * 5, *[BOB] * 5)
     ids = [row.id for row in rows]
     await world.a.settle(ids, Outcome.FAILED, now=T0)

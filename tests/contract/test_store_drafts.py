@@ -117,7 +117,9 @@ async def test_a_run_and_its_draft_never_end_apart(world: World) -> None:
 
 
 @pytest.mark.parametrize("cut", ["crash", "shutdown", "leaving"])
-async def test_after_a_cut_the_next_run_goes_on_with_the_draft(world: World, cut: str) -> None:
+async def test_after_an_interruption_the_next_run_goes_on_with_the_draft(
+    world: World, cut: str
+) -> None:
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await draft_of(world, R1, "55")
@@ -208,7 +210,7 @@ async def test_of_several_drafts_a_run_gets_the_newest_with_an_id(world: World) 
 
 
 @pytest.mark.parametrize("by", ["its end", "leaving"])
-async def test_a_draft_without_messages_that_wait_ends_with_a_cut_run(
+async def test_a_draft_without_messages_that_wait_ends_with_an_interrupted_run(
     world: World, by: str
 ) -> None:
     """Nobody would ever finish it: a job's, or one whose messages were stopped meanwhile."""

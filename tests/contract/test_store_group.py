@@ -289,7 +289,7 @@ async def test_chats_that_are_claimed_at_once_get_their_own_rows(world: World) -
     assert [row and row.message.text for row in rows] == [f"{n} 1" for n in range(MANY)]
 
 
-async def test_a_chat_that_is_claimed_twice_at_once_gives_its_row_anew(world: World) -> None:
+async def test_a_chat_that_is_claimed_twice_at_once_gives_its_row_again(world: World) -> None:
     """The answer to the first claim may have been lost. Each claim counts by its own instant."""
     await world.put(say("now"), say("later", BOB), now=at(5))
     claims = ((BOB, T0), (ANN, at(5)), (ANN, at(5)))

@@ -134,7 +134,7 @@ async def test_another_nodes_heartbeat_run_is_not_ended_nor_anything_with_it(
     assert [one.heartbeat_run for one in await world.a.heartbeats()] == [mine.id, other.id]
 
 
-async def test_a_heartbeat_run_that_was_given_back_is_nobodys(world: World) -> None:
+async def test_a_heartbeat_run_that_was_released_is_nobodys(world: World) -> None:
     await planned(world.a)
     claimed = await claim_one(world.a)
     await world.a.release_heartbeats([claimed.id], node=A)
@@ -211,7 +211,7 @@ async def test_a_heartbeat_run_answers_what_was_due_when_it_was_decided(world: W
         assert (await running_heartbeat(world.b)).next_at == at(following)
 
 
-async def test_a_heartbeat_run_further_ahead_than_any_can_be_is_planned_anew(world: World) -> None:
+async def test_a_heartbeat_run_further_ahead_than_any_can_be_is_planned_again(world: World) -> None:
     """HB-1: a clock was wrong when it was written."""
     await planned(world.a)
     far = T0 + timedelta(days=2000)

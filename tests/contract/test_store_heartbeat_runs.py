@@ -443,7 +443,7 @@ async def returned(world: World) -> datetime:
 
 
 @pytest.mark.parametrize("let_go", [recovered, left, returned])
-async def test_what_is_given_back_goes_on_in_its_row(
+async def test_what_is_released_goes_on_in_its_row(
     world: World, let_go: Callable[[World], Awaitable[datetime]]
 ) -> None:
     """HB-4, HB-12: before anything else, and with its kind."""
@@ -484,7 +484,9 @@ async def test_a_heartbeat_run_whose_process_died_at_work_is_lost(world: World) 
     assert await world.b.events(AGENT) == [event]
 
 
-async def test_what_a_shutdown_cut_is_not_lost_when_its_next_process_dies(world: World) -> None:
+async def test_what_a_shutdown_interrupted_is_not_lost_when_its_next_process_dies(
+    world: World,
+) -> None:
     """That one had begun nothing."""
     await planned(world.b)
     claimed = await claim_one(world.b, node=B)
@@ -498,7 +500,7 @@ async def test_what_a_shutdown_cut_is_not_lost_when_its_next_process_dies(world:
 
 
 @pytest.mark.parametrize("by", ["its id", "what is known"])
-async def test_only_what_a_node_has_in_hand_is_given_back(world: World, by: str) -> None:
+async def test_only_what_a_node_has_claimed_is_released(world: World, by: str) -> None:
     """Or what it does not know of: the answer to its claim was lost.
 
     What was claimed by hand may be on its way.

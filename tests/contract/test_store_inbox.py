@@ -136,7 +136,9 @@ async def test_a_message_for_another_nodes_session_is_left_to_it(world: World) -
     assert len(await todo(world)) == 2
 
 
-async def test_accepting_takes_a_dead_nodes_idle_session_with_a_new_fence(world: World) -> None:
+async def test_accepting_claims_an_expired_nodes_idle_session_with_a_new_fence(
+    world: World,
+) -> None:
     rows = await world.accept(ANN)
     await world.a.settle([rows[0].id], Outcome.COMPLETED, now=T0)
     before = await session_of(world.b, key_of(ANN))
@@ -146,7 +148,7 @@ async def test_accepting_takes_a_dead_nodes_idle_session_with_a_new_fence(world:
     assert (after.owner, after.fence) == (B, before.fence + 1)
 
 
-async def test_a_new_message_does_not_overtake_one_that_a_dead_node_left(world: World) -> None:
+async def test_a_new_message_does_not_overtake_one_that_an_expired_node_left(world: World) -> None:
     """IO-2: in order."""
     await world.accept(ANN)
     now = await world.kill(A)
@@ -242,7 +244,7 @@ async def test_a_row_that_crashed_twice_goes_last(world: World) -> None:
     assert [(row.id, row.attempts) for row in claimed] == [(second.id, 0), (first.id, 2)]
 
 
-async def test_a_dead_nodes_session_waits_for_the_recovery_of_its_run(world: World) -> None:
+async def test_an_expired_nodes_session_waits_for_the_recovery_of_its_run(world: World) -> None:
     """IO-2: attempts are counted before the rows are handed out.
 
     QUEUE-2: a run takes no such session either; the other one may still work.
@@ -296,7 +298,7 @@ async def test_a_released_session_is_free_for_others(world: World) -> None:
     assert len(accepted.rows) == 101
 
 
-async def test_a_process_that_ends_gives_back_what_waits_too(world: World) -> None:
+async def test_a_process_that_ends_releases_what_waits_too(world: World) -> None:
     """SPEC NODE-3: the others are told, and begin at once. It keeps those in which a run works."""
     of_ann, _ = await world.accept(ANN, BOB)
     await world.a.begin_run(new_run("r", target=BOB), node=A)

@@ -212,7 +212,7 @@ async def begun(world: JobWorld, *slugs: str) -> list[OccurrenceClaim]:
 
 @pytest.mark.parametrize("change", [paused, paused_with_its_time, moved, deleted])
 @pytest.mark.parametrize("give_back", [by_recovery, by_leaving, by_its_node])
-async def test_a_change_ends_what_was_given_back_as_it_ends_what_is_given_back_later(
+async def test_a_change_ends_what_was_released_as_it_ends_what_is_released_later(
     world: World, give_back: GiveBack, change: Change
 ) -> None:
     """CRON-11: pause, deletion and another time win; nothing stays open for ever."""
@@ -246,7 +246,7 @@ async def test_what_could_not_begin_ends_when_it_was_claimed(world: JobWorld) ->
 
 
 @pytest.mark.parametrize("resumed", [True, False])
-async def test_a_job_that_is_resumed_at_the_same_time_begins_anew(
+async def test_a_job_that_is_resumed_at_the_same_time_begins_again(
     world: World, resumed: bool
 ) -> None:
     """CRON-5: one row of a time that has not ended; attempts of the other do not count.
@@ -397,7 +397,7 @@ async def test_what_nobody_knows_of_can_be_claimed_again_as_the_same(world: JobW
     assert (row.status, row.node) == (OccurrenceStatus.RUNNING, A)
 
 
-async def test_only_what_a_node_itself_was_due_to_run_is_given_back(world: JobWorld) -> None:
+async def test_only_what_a_node_itself_was_due_to_run_is_released(world: JobWorld) -> None:
     """Not what others have in hand, what somebody asked for, or what is over."""
     jobs = [a_job(name) for name in ("by-hand", "other", "over")]
     await added(world.a, jobs[0])

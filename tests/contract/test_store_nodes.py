@@ -86,7 +86,7 @@ async def test_renewing_extends_the_lease(world: JobWorld) -> None:
     assert await world.a.renew(A, until=at(40)) == Renewed(among_others=False)
 
 
-async def test_a_node_that_was_declared_dead_cannot_renew(world: JobWorld) -> None:
+async def test_a_node_that_has_expired_cannot_renew(world: JobWorld) -> None:
     """SPEC NODE-1: one whose lease has ended counts among the others until then."""
     assert await world.b.renew(B, until=at(1000)) == Renewed(among_others=True)
     await recovered(world)
@@ -128,7 +128,7 @@ async def test_a_named_lease_has_one_owner_until_it_is_dropped(world: World) -> 
     assert sorted(got) == [False, True]
 
 
-async def test_a_dead_owners_lease_can_be_taken_before_its_recovery(world: World) -> None:
+async def test_an_expired_owners_lease_can_be_claimed_before_its_recovery(world: World) -> None:
     await world.a.claim_lease("bot", A, now=T0)
     assert not await world.b.claim_lease("bot", B, now=at(LEASE_S - 0.001))
     assert await world.b.claim_lease("bot", B, now=at(LEASE_S))
@@ -162,7 +162,7 @@ async def test_leaving_puts_back_what_was_being_sent(world: World) -> None:
         await world.a.mark_sent(row, "m1", now=at(1))
 
 
-async def test_a_dead_nodes_work_is_taken_back(world: World) -> None:
+async def test_an_expired_nodes_work_is_recovered(world: World) -> None:
     """IO-2: an attempt counts when its run started. Others are told, and its end is fenced."""
     rows = await world.accept(ANN, ANN, BOB)
     await world.a.begin_run(new_run("r", rows[0]), node=A)
@@ -234,7 +234,7 @@ async def test_who_is_told_of_a_lost_message_reads_once_what_was_done(world: Wor
     assert told.message.text == f"{APOLOGY}\n{done}"
 
 
-async def test_what_a_dead_node_was_sending_goes_back_marked(world: World) -> None:
+async def test_what_an_expired_node_was_sending_is_requeued_with_a_mark(world: World) -> None:
     """IO-5."""
     await world.put(say("x"))
     row = await world.claimed()
@@ -288,7 +288,7 @@ async def test_recovery_leaves_a_session_with_whom_took_it_over(world: World) ->
     assert session.owner == B
 
 
-async def test_a_dead_nodes_new_message_is_committed_for_others(world: World) -> None:
+async def test_an_expired_nodes_new_message_is_committed_for_others(world: World) -> None:
     now = await recovered(world)
     heard = listen(world.b)
     accepted = await world.a.accept([inbox(1)], node=A, now=now)
@@ -455,7 +455,7 @@ async def test_a_node_whose_lease_has_ended_keeps_what_it_has(world: World) -> N
     assert await other.wants(1, now=now) == 1
 
 
-async def test_nobody_gives_back_what_is_anothers(world: World) -> None:
+async def test_nobody_releases_what_is_anothers(world: World) -> None:
     one, other = Holder(world.a, A), Holder(world.b, B)
     await one.wants(1)
     other.held = list(one.held)

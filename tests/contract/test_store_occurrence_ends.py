@@ -114,7 +114,7 @@ async def test_no_run_begins_for_an_occurrence_that_is_not_its_nodes(
     assert await world.a.session(run.session) is None
 
 
-async def test_a_process_that_was_declared_dead_begins_nothing_of_what_it_had(world: World) -> None:
+async def test_a_process_that_has_expired_begins_nothing_of_what_it_had(world: World) -> None:
     """It joins as another node, and finds the sessions free."""
     claimed = await claimed_job(world.a)
     await world.a.begin_run(run_for("first", claimed), node=A)

@@ -593,7 +593,7 @@ async def by_giving_back(world: JobWorld, claimed: Sequence[OccurrenceClaim]) ->
 
 
 @pytest.mark.parametrize("stop", [by_leaving, by_giving_back])
-async def test_what_a_shutdown_cut_is_claimed_again_and_no_attempt_counts(
+async def test_what_a_shutdown_interrupted_is_claimed_again_and_no_attempt_counts(
     world: World, stop: Callable[[World, Sequence[OccurrenceClaim]], Awaitable[None]]
 ) -> None:
     """A run by hand ends; its job goes on at its time."""
@@ -643,7 +643,7 @@ async def test_what_a_process_leaves_without_runs_is_claimed_again_except_by_han
     assert (coffee.due_at, coffee.manual, coffee.id == manual.id) == (T0, False, False)
 
 
-async def test_what_could_not_begin_is_given_back_to_whoever_comes_first(world: JobWorld) -> None:
+async def test_what_could_not_begin_is_released_for_any_node(world: JobWorld) -> None:
     """By its own node, and before it ends."""
     await added(world.a, a_job("tea"), a_job("over"))
     claimed, over = await claim(world.a)

@@ -127,7 +127,7 @@ async def test_another_nodes_run_gets_no_steps(world: World) -> None:
     assert (await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)).steps == ()
 
 
-async def test_a_retry_of_what_was_not_continued_begins_anew(world: World) -> None:
+async def test_a_retry_of_what_was_not_continued_begins_from_the_start(world: World) -> None:
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await world.a.note_run(RunId("r1"), RunSoFar(steps=(PAY,)), node=A)
@@ -141,7 +141,7 @@ async def test_a_retry_of_what_was_not_continued_begins_anew(world: World) -> No
     assert begun.steps == ()
 
 
-async def test_a_retry_after_a_failure_begins_anew(world: World) -> None:
+async def test_a_retry_after_a_failure_begins_from_the_start(world: World) -> None:
     claimed = await claimed_job(world.a)
     await world.a.begin_run(run_for("r1", claimed), node=A)
     await world.a.note_run(RunId("r1"), RunSoFar(steps=(ASKED, PAY)), node=A)

@@ -178,7 +178,7 @@ async def test_a_run_cannot_begin_in_another_live_nodes_session(world: World) ->
     assert [row.attempts for row in await todo(world)] == [0]
 
 
-async def test_a_run_may_begin_in_a_dead_nodes_session(world: World) -> None:
+async def test_a_run_may_begin_in_an_expired_nodes_session(world: World) -> None:
     """If no message waits in it: a stop of the dead node may have ended that one."""
     await ran(world, new_run("before"))
     now = await world.kill(A)
@@ -425,7 +425,7 @@ async def test_the_next_run_for_a_message_is_told_of_a_restart(
     assert begun.is_restarted is is_restarted
 
 
-async def test_a_claim_tells_which_tools_its_cut_runs_had_called(world: World) -> None:
+async def test_a_claim_has_the_tools_that_its_interrupted_runs_had_called(world: World) -> None:
     claimed = await claimed_job(world.a)
     assert claimed.called == ()
     await world.a.begin_run(run_for("r1", claimed), node=A)

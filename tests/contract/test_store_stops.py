@@ -133,7 +133,7 @@ each_way = pytest.mark.parametrize("stop", [_in_its_own_commit, _after_its_commi
 
 @each_way
 @pytest.mark.parametrize("is_lost", [True, False])
-async def test_after_a_stop_of_everything_no_run_begins_with_what_a_run_gives_back(
+async def test_after_a_stop_of_everything_no_run_begins_with_what_a_run_releases(
     world: World, stop: Stopping, *, is_lost: bool
 ) -> None:
     """SPEC CMD-1: its end was decided at the stop, and could not be stored."""

@@ -170,7 +170,7 @@ async def test_no_other_node_claims_it_before_the_session_is_free(world: World) 
     assert [one.id for claims in found for one in claims] == [claimed.id]
 
 
-async def test_a_dead_node_claims_nothing(world: World) -> None:
+async def test_an_expired_node_claims_nothing(world: World) -> None:
     await waiting(world)
     await world.b.recover(now=await world.kill(A), max_attempts=3, apology=APOLOGY)
     await released(world)

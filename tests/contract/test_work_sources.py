@@ -86,7 +86,7 @@ async def test_what_is_over_is_never_taken_again_and_ends_once(rig: Rig, *, ok: 
     assert await rig.ends() == {"chore": ok}
 
 
-async def test_a_job_whose_run_was_cut_off_takes_the_same_work_again(rig: Rig) -> None:
+async def test_a_job_whose_run_was_interrupted_claims_the_same_work_again(rig: Rig) -> None:
     """SPEC CRON-5: before anything that is free; and only that job."""
     await rig.add("first")
     await rig.add("second")

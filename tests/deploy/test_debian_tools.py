@@ -108,7 +108,7 @@ def test_without_apt_it_is_said_in_one_line(
     assert line.startswith(f"tools: {names}: missing")
 
 
-def test_old_lists_of_packages_are_fetched_anew_once(
+def test_old_lists_of_packages_are_fetched_again_once(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.add_debian(REFUSES)

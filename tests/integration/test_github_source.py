@@ -103,7 +103,7 @@ async def test_only_what_went_well_is_closed(rig: GitHubRig, *, ok: bool) -> Non
     assert rig.github.said(issue.number) == ["Done." if ok else "Failed."]
 
 
-async def test_of_what_is_given_back_no_trace_is_left(rig: GitHubRig) -> None:
+async def test_of_what_is_released_no_trace_is_left(rig: GitHubRig) -> None:
     issue = rig.github.open_issue("It is broken")
     await rig.processes[0].give_back(await take(rig), "interrupted")
     assert (issue.labels, rig.github.said(issue.number)) == (["goclaw"], [])

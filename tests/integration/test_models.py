@@ -136,7 +136,7 @@ async def test_warming_up_imports_what_the_first_run_needs(agent: ModelAgent) ->
     assert not [name for name in set(sys.modules) - known if name.startswith("openai.resources")]
 
 
-async def test_a_run_after_closing_connects_anew(agent: ModelAgent) -> None:
+async def test_a_run_after_closing_connects_again(agent: ModelAgent) -> None:
     await agent.run(request("say one"), Events())
     await agent.close()
     await agent.close()

@@ -310,7 +310,7 @@ async def test_results_that_were_not_sent_yet_are_kept_when_the_run_fails(
     assert server.seen[-1].texts[3] == "meaning of owl"
 
 
-async def test_a_message_that_was_taken_is_in_the_entries_of_a_run_that_was_cut(
+async def test_a_message_that_joined_is_in_the_entries_of_an_interrupted_run(
     server: ModelServer, agent: ModelAgent
 ) -> None:
     """SPEC QUEUE-4: it belongs to this run from then on."""

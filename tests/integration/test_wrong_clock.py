@@ -64,7 +64,7 @@ async def test_commands_tell_who_lives_by_the_clock_of_the_database(
     assert [found.health(node) for node in found.nodes] == ["live"]
 
 
-async def test_a_program_with_the_library_declares_no_gateway_dead(live: Database) -> None:
+async def test_a_program_with_the_library_expires_no_gateway(live: Database) -> None:
     store = await live.open()
     jobs = JobScheduler(store)
 

@@ -247,7 +247,7 @@ async def test_a_line_that_is_too_long_is_passed_over(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- conversations
 
 
-async def test_a_conversation_has_an_id_of_its_own_until_it_begins_anew(tmp_path: Path) -> None:
+async def test_a_conversation_has_an_id_of_its_own_until_it_is_reset(tmp_path: Path) -> None:
     spec = CommandSpec(
         python("import sys; print(*sys.argv[1:])"),
         first=("new", "{session}"),

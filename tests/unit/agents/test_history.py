@@ -82,7 +82,7 @@ def texts(messages: Sequence[ModelMessage]) -> list[str]:
 
 
 @given(cut_runs)
-def test_a_run_that_was_cut_anywhere_leaves_messages_that_any_model_takes(
+def test_a_run_that_was_interrupted_anywhere_leaves_messages_that_any_model_accepts(
     messages: list[ModelMessage],
 ) -> None:
     read = to_messages(interrupted_entries(PROMPT, messages, NOTE))
@@ -95,7 +95,9 @@ def test_a_run_that_was_cut_anywhere_leaves_messages_that_any_model_takes(
 
 
 @given(cut_runs)
-def test_nothing_that_was_said_is_lost_when_a_run_is_cut(messages: list[ModelMessage]) -> None:
+def test_nothing_that_was_said_is_lost_when_a_run_is_interrupted(
+    messages: list[ModelMessage],
+) -> None:
     read = to_messages(interrupted_entries(PROMPT, messages, NOTE))
     before = [text for text in texts(messages) if text.strip()]
     assert [text for text in texts(read) if text.strip()] == [*before, NOTE]

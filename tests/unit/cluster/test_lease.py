@@ -37,7 +37,7 @@ async def declare_dead(database: MemoryDatabase) -> None:
     await FlakyStore(database).recover(now=later, max_attempts=3, apology="sorry")
 
 
-async def test_a_process_that_was_declared_dead_writes_nothing_of_what_it_had_in_hand() -> None:
+async def test_a_process_that_has_expired_writes_nothing_of_what_it_had_claimed() -> None:
     """SPEC NODE-1: its late finish is fenced."""
     late = ScriptedAgent(Ignore(for_s=3, reply="late"), otherwise=lambda _: Say("never"))
     agent = ScriptedAgent()
@@ -55,7 +55,7 @@ async def test_a_process_that_was_declared_dead_writes_nothing_of_what_it_had_in
         assert len(frozen.database.nodes) == 2
 
 
-async def test_a_process_that_was_declared_dead_works_on_as_a_new_node() -> None:
+async def test_a_process_that_has_expired_continues_as_a_new_node() -> None:
     """SPEC NODE-1."""
     database = MemoryDatabase()
     channel = RecordingChannel(lease="telegram:42")
@@ -75,7 +75,7 @@ async def test_a_process_that_was_declared_dead_works_on_as_a_new_node() -> None
         assert await gateway.outcomes() == [Outcome.LOST, *[Outcome.COMPLETED] * 3]
 
 
-async def test_a_process_that_was_declared_dead_joins_once_however_slow_the_database_is() -> None:
+async def test_a_process_that_has_expired_joins_once_however_slow_the_database_is() -> None:
     """SPEC NODE-1."""
     async with a_process() as gateway:
         gateway.store.slow_after_s["renew"] = 1.5
@@ -86,9 +86,7 @@ async def test_a_process_that_was_declared_dead_joins_once_however_slow_the_data
         assert list(gateway.database.nodes) == [gateway.node()]
 
 
-async def test_dropped_messages_of_a_node_that_was_declared_dead_run_once_and_are_not_told() -> (
-    None
-):
+async def test_dropped_messages_of_a_node_that_has_expired_run_once_without_a_notice() -> None:
     """SPEC NODE-1: what it had in hand belongs to whoever takes it up."""
     database = MemoryDatabase()
     agent = ScriptedAgent(Block(), Block())
@@ -359,7 +357,7 @@ def _node(name: str, pid: int, host: str) -> Node:
     return Node(NodeId(name), host, pid, "test", now, now.replace(year=2030))
 
 
-async def test_the_dead_of_this_machine_are_buried_at_once() -> None:
+async def test_expired_nodes_of_this_machine_are_recovered_at_once() -> None:
     """SPEC IO-2: after a crash the next start does not wait for the lease to end."""
     database = MemoryDatabase()
     store = FlakyStore(database)

@@ -142,7 +142,7 @@ async def test_a_process_that_joins_again_as_the_database_returns_buries_nobody_
             assert agent.prompts == ["one"]
 
 
-async def test_a_process_that_cannot_renew_its_lease_does_not_bury_itself() -> None:
+async def test_a_process_that_cannot_renew_its_lease_does_not_recover_itself() -> None:
     """SPEC DB-4."""
     agent = ScriptedAgent(Say("done", after_s=40))
     async with a_process(agent, AT_ONCE) as gateway:
@@ -156,7 +156,7 @@ async def test_a_process_that_cannot_renew_its_lease_does_not_bury_itself() -> N
         assert await gateway.outcomes() == [Outcome.COMPLETED]
 
 
-async def test_a_dead_node_is_found_after_the_database_was_away() -> None:
+async def test_an_expired_node_is_found_after_the_database_was_away() -> None:
     """SPEC NODE-1."""
     async with two(stuck()) as (first, second):
         await first.say("one")

@@ -58,7 +58,7 @@ async def test_one_run_works_at_a_time_over_all_nodes_in_their_order() -> None:
         assert seen == ["c0", "c1", "c2", "c3"]
 
 
-async def test_a_dead_nodes_places_come_back() -> None:
+async def test_an_expired_nodes_slots_are_released() -> None:
     async with one_works_and_one_waits() as (first, second):
         first.kill()
         await until(lambda: active(second) == 1, within_s=25)
@@ -97,7 +97,9 @@ async def test_a_lane_of_one_node_asks_nobody() -> None:
         assert first.store.calls["share"] == 0
 
 
-async def test_a_run_in_a_free_lane_asks_once_and_gives_back_once_and_then_nobody_asks() -> None:
+async def test_a_run_in_a_free_lane_requests_once_and_releases_once_and_then_nobody_requests() -> (
+    None
+):
     async with two() as (first, _):
         await first.say("one", chat="c1")
         for _ in range(2):

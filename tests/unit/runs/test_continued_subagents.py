@@ -256,7 +256,7 @@ async def test_a_continued_subagent_is_stopped(typed: str, *, elsewhere: bool) -
 
 
 @pytest.mark.parametrize(("chat", "paid"), [("ann", []), ("bob", ["Bob", "Eve"])])
-async def test_a_stop_of_everything_meets_the_subagent_of_a_node_that_has_just_died(
+async def test_a_stop_of_everything_reaches_the_subagent_of_a_node_that_has_just_died(
     chat: str, paid: list[str]
 ) -> None:
     """SPEC CMD-1, CMD-2: nobody can ask that node, and another one would continue it."""

@@ -14,7 +14,7 @@ def outage(longest_pause_s: float = 32.0) -> Outage:
     return Outage("Telegram cannot be reached", "default", longest_pause_s)
 
 
-async def test_pauses_double_up_to_the_longest_and_begin_anew_after_the_end() -> None:
+async def test_pauses_double_up_to_the_longest_and_begin_again_after_the_end() -> None:
     trouble = outage()
     assert [trouble.again("x") for _ in range(8)] == [1, 2, 4, 8, 16, 32, 32, 32]
     trouble.over()

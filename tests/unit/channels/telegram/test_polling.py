@@ -89,7 +89,7 @@ async def test_every_poll_says_which_updates_it_wants() -> None:
     assert client.kinds == {KINDS}
 
 
-async def test_after_a_day_without_updates_their_ids_may_start_anew() -> None:
+async def test_after_a_day_without_updates_their_ids_may_start_again() -> None:
     day = 24 * HOUR
     client = ScriptedClient([[update(1_000_000)]])
     await poll_for(client, Notebook(), day + 100)

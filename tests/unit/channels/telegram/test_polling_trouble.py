@@ -166,7 +166,7 @@ async def test_a_refused_token_ends_the_polling() -> None:
         await poller(client).run(Notebook())
 
 
-async def test_updates_that_wait_at_the_server_but_do_not_come_make_it_start_anew(
+async def test_updates_that_wait_at_the_server_but_do_not_come_make_it_start_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """SPEC CHAN-8: the offset may be above the ids that the server gives now."""

@@ -419,7 +419,7 @@ async def test_buttons_stay_when_a_press_could_not_be_carried_out() -> None:
     assert not result.is_used
 
 
-async def test_a_press_after_the_snoozed_one_is_over_snoozes_anew(chats: Chats) -> None:
+async def test_a_press_after_the_snoozed_one_is_over_snoozes_again(chats: Chats) -> None:
     """SPEC CRON-13: oxydra and halo keep what has run."""
     ran = await chats.reminded()
     once = await chats.snoozed(ran)

@@ -185,7 +185,7 @@ async def test_while_the_database_is_away_the_choice_waits_and_then_holds() -> N
         assert await collects(gateway)
 
 
-async def test_a_process_that_was_declared_dead_forgets_what_it_knew() -> None:
+async def test_a_process_that_has_expired_forgets_what_it_knew() -> None:
     """SPEC NODE-1."""
     async with a_process(ScriptedAgent(), AT_ONCE) as gateway:
         await gateway.ask("/queue collect")

@@ -262,7 +262,7 @@ async def test_receiving_that_is_cancelled_gives_its_lease_to_others() -> None:
 
 
 @pytest.mark.parametrize("trouble", ["away", "slow", "broken"])
-async def test_a_lease_that_cannot_be_given_back_holds_nobody_up(
+async def test_a_lease_that_cannot_be_released_delays_nobody(
     trouble: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")

@@ -171,7 +171,7 @@ async def test_the_poller_lease_moves_when_its_holder_dies() -> None:
         await until(lambda: other.receiving == 1, within_s=TAKEN_OVER_WITHIN_S)
 
 
-async def test_a_session_that_one_process_works_on_is_left_to_it_by_the_other() -> None:
+async def test_a_session_that_one_process_owns_is_left_to_it_by_the_other() -> None:
     """SPEC NODE-1: the unit of chat work is the session."""
     database = MemoryDatabase()
     agent, idle = ScriptedAgent(Say("first", after_s=20)), ScriptedAgent()
@@ -203,7 +203,7 @@ async def test_an_idle_session_is_given_to_whoever_gets_its_next_message() -> No
 
 
 @pytest.mark.parametrize("trouble", ["wakes", "away"])
-async def test_an_idle_session_is_given_back_later_after_trouble(trouble: str) -> None:
+async def test_an_idle_session_is_released_later_after_trouble(trouble: str) -> None:
     """It wakes meanwhile, or the database is away."""
     async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("one")

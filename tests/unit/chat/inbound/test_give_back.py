@@ -232,7 +232,7 @@ async def test_what_waits_for_the_database_is_stopped_with_it() -> None:
         assert gateway.pending == []
 
 
-async def test_what_a_look_has_found_and_not_taken_up_is_stopped() -> None:
+async def test_what_a_poll_has_found_and_not_claimed_is_stopped() -> None:
     async with one_behind_carl() as gateway:
         await fence(gateway)
         await asyncio.sleep(0.05)
@@ -259,7 +259,7 @@ async def test_nor_does_an_edit_overtake_what_a_look_has_found(more: list[str]) 
         assert gateway.scripted.prompts == ["busy", "one", "three", *more]
 
 
-async def test_what_a_process_has_taken_up_anew_is_not_given_back_by_its_former_self() -> None:
+async def test_what_a_process_has_claimed_again_is_not_released_by_its_previous_node_id() -> None:
     """SPEC IO-2: the former run ends late; its message is worked on again already."""
     agent = ScriptedAgent(Ignore(for_s=6), otherwise=lambda _: Say("done", after_s=40))
     async with a_process(agent, GROUP) as gateway:

@@ -175,7 +175,7 @@ async def test_a_row_whose_failure_waits_for_the_database_holds_up_what_follows(
         assert gateway.channel.texts() == [NEW_SESSION, "re: after"]
 
 
-async def test_a_command_that_was_cancelled_half_way_is_taken_up_again() -> None:
+async def test_a_command_that_was_cancelled_half_way_is_claimed_again() -> None:
     """SPEC IO-2: the channel it came from stopped, its row is still this node's."""
     async with a_process() as gateway:
         gateway.store.slow_before_s["settle"] = 5.0
@@ -242,7 +242,7 @@ async def test_rows_that_are_done_are_not_remembered() -> None:
         assert gateway.pending == ["works"]
 
 
-async def test_what_a_dead_node_has_found_is_left_to_its_next_self() -> None:
+async def test_what_an_expired_node_has_found_is_left_to_its_next_process() -> None:
     """SPEC NODE-1: the answer to a look that began before belongs to nobody here."""
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.broken = {"claim_pending"}

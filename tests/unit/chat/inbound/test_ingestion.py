@@ -411,7 +411,7 @@ async def test_what_comes_behind_a_mention_is_for_the_next_one() -> None:
         assert agent.prompts == [f"{told[0]}\nAnn (id ann): 1", f"{told[1]}\nCid (id cid): 2"]
 
 
-async def test_a_run_that_a_crash_cut_is_told_the_same_again() -> None:
+async def test_a_run_that_a_crash_interrupted_gets_the_same_again() -> None:
     """SPEC IO-2: also where the message was said before the crash, and by another process."""
     agent = ScriptedAgent(Block())
     async with a_group(agent) as first:

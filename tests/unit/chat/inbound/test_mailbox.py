@@ -139,7 +139,7 @@ def test_a_stop_that_is_delivered_again_during_its_commit_acts_once() -> None:
     assert boxes.enter(arrival(1, "/stop")).acted
 
 
-def test_a_dead_node_keeps_only_what_arrives_and_its_stops_act_again() -> None:
+def test_an_expired_node_keeps_only_what_arrives_and_its_stops_act_again() -> None:
     boxes, stop = Mailboxes(Turns()), arrival(2, "/stopall")
     boxes.add(row(1)).state = MessageState.TAKEN
     boxes.enter(stop)

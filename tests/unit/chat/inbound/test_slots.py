@@ -289,7 +289,7 @@ async def test_the_status_tells_how_much_of_the_context_is_used() -> None:
         assert "Context used: 43%" in await gateway.ask("/status")
 
 
-async def test_a_process_that_was_declared_dead_forgets_how_full_its_conversations_are() -> None:
+async def test_a_process_that_has_expired_forgets_how_full_its_conversations_are() -> None:
     """SPEC QUEUE-7: another process may have begun them anew."""
     async with a_process(ScriptedAgent(otherwise=told), WAYS) as gateway:
         await say(gateway, "used 700")

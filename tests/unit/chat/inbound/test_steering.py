@@ -262,7 +262,7 @@ async def test_a_crash_after_the_take_in_loses_nothing() -> None:
     assert await answers_after(database) == ["re: works", "re: taken"]
 
 
-async def test_a_shutdown_gives_back_what_was_taken_in_too() -> None:
+async def test_a_shutdown_releases_what_joined_a_run_too() -> None:
     """SPEC QUEUE-11: no attempt is counted."""
     database = MemoryDatabase()
     async with taken_in(Asking(), database) as first:

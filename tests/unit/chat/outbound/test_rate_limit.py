@@ -80,7 +80,7 @@ def test_an_edit_counts_like_a_message() -> None:
     assert pacer.chat_ready_at("ann", DIRECT, 0.0) == 1.0
 
 
-def test_a_ticket_that_is_given_back_was_never_taken() -> None:
+def test_a_reservation_that_is_returned_was_never_made() -> None:
     pacer = TokenWindow()
     pacer.give_back(pacer.add("-100", GROUP, 5.0))
     assert pacer.chat_ready_at("-100", GROUP, 5.0) == 5.0

@@ -282,7 +282,7 @@ async def test_one_that_leaves_the_line_holds_up_nobody() -> None:
     assert one.passed[-1][2] <= 1.6
 
 
-async def test_a_ticket_that_is_given_back_leaves_its_place_to_the_next() -> None:
+async def test_a_reservation_that_is_returned_leaves_its_place_to_the_next() -> None:
     one = line()
     ticket = await one.pacing.message(target("ann"))
     one.pacing.give_back(target("ann"), ticket)

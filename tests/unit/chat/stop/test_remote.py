@@ -117,7 +117,7 @@ async def test_an_operator_stops_a_session_of_another_node() -> None:
         assert again == StopReport(already_stopping=True)
 
 
-async def test_an_operator_begins_a_session_of_another_node_anew() -> None:
+async def test_an_operator_resets_a_session_of_another_node() -> None:
     async with two(Say("one"), Block()) as both:
         await both.first.ask("one")
         await both.works_on("long")
@@ -144,7 +144,7 @@ async def test_a_node_that_does_not_answer_is_named() -> None:
 
 @pytest.mark.parametrize("dead_s", [0.5, 9.9, 10.5, 12.0])
 @pytest.mark.parametrize("everything", [False, True])
-async def test_a_stop_meets_what_a_node_has_left_that_has_just_died(
+async def test_a_stop_reaches_what_a_node_has_left_that_has_just_died(
     *, everything: bool, dead_s: float
 ) -> None:
     """SPEC CMD-1: with its lease, without, and while it is taken over."""
@@ -160,7 +160,7 @@ async def test_a_stop_meets_what_a_node_has_left_that_has_just_died(
         assert both.second.pending == ([] if everything else ["waits"])
 
 
-async def test_an_operator_begins_a_session_anew_whose_node_has_just_died() -> None:
+async def test_an_operator_resets_a_session_whose_node_has_just_died() -> None:
     async with two(Block(), others=(Block(),)) as both:
         await both.works_on("long")
         both.first.kill()
@@ -171,7 +171,7 @@ async def test_an_operator_begins_a_session_anew_whose_node_has_just_died() -> N
         assert both.second.pending == []
 
 
-async def test_a_dead_node_of_which_nobody_takes_over_is_named() -> None:
+async def test_an_expired_node_that_nobody_recovers_is_named() -> None:
     async with two(Block()) as both:
         await both.works_on("long")
         both.second.store.broken.add("recover")

@@ -307,7 +307,7 @@ def test_a_dry_run_runs_nothing(goclaw: Shell, service: FakeHeartbeats) -> None:
 
 
 @pytest.mark.parametrize(("word", "switched"), [("on", True), ("off", False), ("auto", None)])
-def test_a_heart_is_switched(
+def test_a_heartbeat_is_switched(
     goclaw: Shell, service: FakeHeartbeats, word: str, switched: bool | None
 ) -> None:
     got = goclaw("heartbeat", word, "helper")

@@ -396,7 +396,7 @@ async def test_what_others_changed_is_not_overwritten_unseen(browser: Browser, j
     assert (await job_of(jobs)).spec.name == "Mine"
 
 
-async def test_a_job_that_vanished_can_be_made_anew(browser: Browser, jobs: Jobs) -> None:
+async def test_a_job_that_vanished_can_be_created_again(browser: Browser, jobs: Jobs) -> None:
     job = await made(jobs)
     path, form = await form_of(browser, job)
     await jobs.service.delete(job.id, BY)

@@ -138,7 +138,7 @@ async def test_a_lane_that_was_resized_by_hand_keeps_its_size(node: Node) -> Non
     assert (node.lane("main"), node.lane("cron")) == (9, 7)
 
 
-async def test_only_the_agent_whose_model_changes_is_built_anew(node: Node) -> None:
+async def test_only_the_agent_whose_model_changes_is_built_again(node: Node) -> None:
     main, helper = node.deps.agents[MAIN_AGENT], node.deps.agents[HELPER]
     await node.set("agents.helper.model", "command")
     await node.set("agents.helper.context_window", "5000")
@@ -208,7 +208,7 @@ async def test_rules_of_chats_change_also_those_of_a_new_one(node: Node) -> None
     assert rules(GROUP).access.listed is None
 
 
-async def test_heartbeats_are_planned_anew(node: Node) -> None:
+async def test_heartbeats_are_planned_again(node: Node) -> None:
     async with running(node):
         await node.set("heartbeat.interval", "2h")
         await node.settings.change(

@@ -209,7 +209,7 @@ async def test_what_became_readable_again_is_read(file: Path) -> None:
 
 
 # ---------------------------------------------------------------------------- changes
-async def test_an_item_is_added_ticked_off_and_the_file_written_anew(file: Path) -> None:
+async def test_an_item_is_added_ticked_off_and_the_file_written_again(file: Path) -> None:
     checklists = of(file)
     added = await checklists.add(MAIN, "water\nthe plants")
     assert [item.text for item in added.items] == ["water the plants"]

@@ -153,7 +153,7 @@ async def test_a_process_leaves_agents_alone_that_it_does_not_know() -> None:
         assert all(one.agent == MAIN_AGENT for one in first.scripted.requests)
 
 
-async def test_a_job_that_says_so_wakes_the_heart() -> None:
+async def test_a_job_that_says_so_wakes_the_heartbeat() -> None:
     async with beating(spoken_by=None) as gateway:
         await asyncio.sleep(1)
         job = await make(gateway, Wanted(at(10)))
@@ -200,7 +200,7 @@ async def test_a_heartbeat_run_that_is_given_to_others_while_it_is_deferred_is_n
 BROKEN = Fail(AgentError("Sorry.", "503", retryable=True))
 
 
-async def test_a_claim_whose_answer_was_lost_is_given_back_however_long_the_outage() -> None:
+async def test_a_claim_whose_answer_was_lost_is_released_however_long_the_outage() -> None:
     async with beating(spoken_by=None) as gateway:
         await asyncio.sleep(30)
         gateway.store.lose_answer["claim_heartbeats"] = 1
@@ -274,7 +274,7 @@ async def test_owners_are_told_of_each_series_of_failures() -> None:
         assert len(told) == 2
 
 
-async def test_a_clock_that_was_wrong_for_a_moment_stops_no_heart_for_years() -> None:
+async def test_a_clock_that_was_wrong_for_a_moment_stops_no_heartbeat_for_years() -> None:
     database = MemoryDatabase()
     wrong = timedelta(days=2000)
     async with beating(database=database, spoken_by=None) as first:
@@ -330,7 +330,7 @@ async def test_all_that_is_due_at_once_is_claimed_at_once() -> None:
 
 
 @pytest.mark.parametrize("back", [timedelta(hours=1), timedelta(days=2000)])
-async def test_a_clock_that_goes_back_stops_no_heart(back: timedelta) -> None:
+async def test_a_clock_that_goes_back_stops_no_heartbeat(back: timedelta) -> None:
     """HB-1: neither the grid, nor wakes, nor items with an interval wait for the old time."""
     checklist = "- every 10m: look at the disk\n"
     async with beating(spoken_by=None, checklist=checklist) as gateway:

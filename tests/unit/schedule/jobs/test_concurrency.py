@@ -21,7 +21,7 @@ def wanted(slug: str, minute: int) -> Wanted:
     return Wanted(Cron(f"{minute} * * * *"), slug, slug, target=TargetKind.NONE)
 
 
-async def test_what_waits_when_the_gateway_ends_is_given_back_and_does_not_begin() -> None:
+async def test_what_waits_when_the_gateway_ends_is_released_and_does_not_begin() -> None:
     line = Timeline({"first": [Say("1", 75)]})
     await line.until("04:00")
     async with line.gateway(WAITING) as gateway:

@@ -117,7 +117,7 @@ async def test_a_reminder_comes_although_the_database_blinks_when_it_begins_and_
         assert await ends(gateway, job) == ["ok"]
 
 
-async def test_a_node_that_was_declared_dead_runs_nothing_twice() -> None:
+async def test_a_node_that_has_expired_runs_nothing_twice() -> None:
     """SPEC CRON-5: its late results are refused, and free nothing."""
     agent = ScriptedAgent(Ignore(for_s=30, reply="late"), Say("again", after_s=60))
     async with a_process(agent, Ways(cancel_grace_s=100)) as gateway:

@@ -101,7 +101,7 @@ async def test_an_exception_in_the_block_does_not_wait_for_handlers() -> None:
     ([fails(DOWN)] * 9, 17, 60, 17, "interrupted", [10, 12, 16]),
     ([fails(DOWN, after_s=10)], 15, 60, 20, "interrupted", [10]),
 ], ids=["waited for", "cut", "cut in vain", "between attempts", "not tried again"])  # fmt: skip
-async def test_a_stop_lets_handlers_end_and_gives_back_what_they_do_not(
+async def test_a_stop_lets_handlers_end_and_releases_what_they_do_not(
     steps: list[Step],
     stop_at: float,
     wait_s: float,
@@ -129,7 +129,7 @@ async def test_a_stop_lets_handlers_end_and_gives_back_what_they_do_not(
     assert again_begun == ([] if status == "ok" else [(row.id, 1)])
 
 
-async def test_what_waits_for_a_free_place_is_given_back_at_once() -> None:
+async def test_what_waits_for_a_free_slot_is_released_at_once() -> None:
     script = Script([takes(20)] * 2)
     jobs = service(handler=script, concurrency=1)
     await jobs.start()
@@ -143,7 +143,7 @@ async def test_what_waits_for_a_free_place_is_given_back_at_once() -> None:
     assert script.slugs() == ["first"]
 
 
-async def test_a_crowd_that_waits_for_its_time_is_given_back_at_once() -> None:
+async def test_a_crowd_that_waits_for_its_time_is_released_at_once() -> None:
     database, script = MemoryStore(), Script()
     jobs = service(database, script, concurrency=100)
     await jobs.start()
@@ -229,7 +229,7 @@ async def test_two_services_run_each_occurrence_once() -> None:
     assert other.begun
 
 
-async def test_a_run_by_hand_that_a_crash_cut_does_not_run_again() -> None:
+async def test_a_run_by_hand_that_a_crash_interrupted_does_not_run_again() -> None:
     database, script = MemoryStore(), Script()
     async with process(database, hangs) as (dead, store):
         job = await dead.add("job", at(20))
@@ -245,7 +245,7 @@ async def test_a_run_by_hand_that_a_crash_cut_does_not_run_again() -> None:
     assert [due.manual for due in script.begun] == [False]
 
 
-async def test_what_a_crash_cut_runs_again_in_another_process() -> None:
+async def test_what_a_crash_interrupted_runs_again_in_another_process() -> None:
     """SPEC CRON-5: within the lease and a look; it is the second attempt."""
     database, script = MemoryStore(), Script()
     async with process(database, hangs) as (dead, _):
@@ -271,7 +271,7 @@ async def test_an_occurrence_that_kills_each_process_is_given_up() -> None:
     assert row.status == "lost"
 
 
-async def test_a_service_that_was_declared_dead_writes_nothing_late_and_works_on() -> None:
+async def test_a_service_that_has_expired_writes_nothing_late_and_continues() -> None:
     database, late, script = MemoryStore(), Script([ignores(40)]), Script([takes(60)])
     async with process(database, late) as (frozen, store):
         job = await frozen.add("job", at(10))

@@ -137,7 +137,9 @@ async def test_jobs_do_not_wait_for_each_other() -> None:
         assert all(row.startswith("Mon 08:01:00 ") for row in line.table)
 
 
-async def test_a_start_clears_what_was_cut_and_makes_up_for_what_was_missed_once() -> None:
+async def test_a_start_recovers_what_was_interrupted_and_makes_up_for_what_was_missed_once() -> (
+    None
+):
     """2.5, 2.9; SPEC CRON-5, CRON-6; ``shutdown.wait`` is 0."""
     line = Timeline({"long": [Say("1", 600)]}, MONDAY)
     async with line.service(HALO) as jobs:

@@ -176,7 +176,7 @@ async def test_what_people_change_while_it_waits_holds(change: JobChange | None)
 
 
 @pytest.mark.parametrize("command", ["/stopall", "/stop"])
-async def test_a_stop_reaches_what_no_node_has_in_hand(command: str) -> None:
+async def test_a_stop_reaches_what_no_node_has_claimed(command: str) -> None:
     async with two(NO_JOBS) as nodes:
         owner, other = nodes
         job = await due_while_busy(nodes)

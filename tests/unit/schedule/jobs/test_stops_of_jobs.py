@@ -75,7 +75,7 @@ async def test_a_stop_holds_although_the_database_is_away_for_longer_than_a_leas
 
 
 @pytest.mark.parametrize("after_s", [1.0, 5.0])
-async def test_a_stop_of_everything_meets_the_job_of_a_node_that_has_just_died(
+async def test_a_stop_of_everything_reaches_the_job_of_a_node_that_has_just_died(
     after_s: float,
 ) -> None:
     """Nobody can ask that node, and its occurrence waits for the end of its lease."""
