@@ -109,7 +109,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_runtest_logfinish() -> None:
     if (apps := sys.modules.get("tests.support.apps")) is not None:
-        apps.take_back_all()
+        apps.reclaim_all()
 
 
 def pytest_asyncio_loop_factories(

@@ -47,7 +47,7 @@ async def lasting_database(postgres_server: Server) -> AsyncIterator[_LastingDat
         yield _LastingDatabase(address, cycle(pools), cleaner)
     for pool in pools:
         await Pool.close(pool)
-    await postgres_server.take_back(name)
+    await postgres_server.reclaim(name)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

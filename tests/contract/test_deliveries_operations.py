@@ -13,7 +13,7 @@ from tests.support.stores import (
     BOB,
     T0,
     A,
-    Heard,
+    CollectedNotices,
     World,
     at,
     say,
@@ -82,7 +82,7 @@ async def test_a_failed_message_is_listed_until_dismissed(
     ]
     assert await deliveries.dismiss_dead_letters([failed.id, waits.id, 999]) == 1
     assert (await deliveries.dead_letter(failed.id)).row.outcome is Outcome.DROPPED
-    notices = Heard()
+    notices = CollectedNotices()
     world.a.on_notice(notices.append)
     assert await deliveries.retry_dead_letters([lost.id, waits.id]) == 1
     await until(notices.expect(Notice.INBOX))

@@ -20,7 +20,7 @@ from goclaw_py.schedule.heartbeat.alert_targets import AlertTargetResolver
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, LastChat
 from goclaw_py.schedule.jobs.models import OPERATOR
 from goclaw_py.schedule.jobs.targets import owners_chat
-from tests.support.stores import ANN, BOB, T0, A, Heard, World, at, inbox, pairing, until
+from tests.support.stores import ANN, BOB, T0, A, CollectedNotices, World, at, inbox, pairing, until
 
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
@@ -112,7 +112,7 @@ async def test_a_group_that_is_decided_about_stays_so(world: World, people: Peop
     await world.a.note_chats([SeenChat(group, PeerKind.GROUP, "Family")], now=T0)
     (seen,) = await people.chats()
     assert (seen.name, seen.allowed) == ("Family", None)
-    notices = Heard()
+    notices = CollectedNotices()
     world.a.on_notice(notices.append)
     for allowed in (True, False):
         await people.allow_chat("telegram", "default", "-1001", allowed=allowed)

@@ -12,7 +12,7 @@ from goclaw_py.core.messages import SUBAGENT, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import InboxRow
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
-from tests.support.store_jobs import a_job, by_hand, claimed_job, kept
+from tests.support.store_jobs import a_job, by_hand, claimed_job, stored_job
 from tests.support.stores import ANN, BOB, A, World, at, end, inbox, new_run
 
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
@@ -94,6 +94,6 @@ async def test_a_claim_knows_what_led_to_its_job(world: World) -> None:
     """Also a later one, after an edit that somebody else has made."""
     claimed = await claimed_job(world.a, replace(a_job("tea"), chained=3))
     assert claimed.job.chained == 3
-    assert await world.b.change_job(replace(await kept(world.b, claimed.job), chained=4))
+    assert await world.b.change_job(replace(await stored_job(world.b, claimed.job), chained=4))
     await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.INTERRUPTED)
     assert (await by_hand(world.a, claimed.job)).job.chained == 4

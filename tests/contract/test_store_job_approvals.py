@@ -27,10 +27,10 @@ from tests.support.store_jobs import (
     claim_manual,
     claimed_job,
     ended,
-    kept,
     row_of,
     run_end,
     run_for,
+    stored_job,
 )
 from tests.support.stores import (
     ANN,
@@ -108,7 +108,7 @@ async def test_it_waits_on_no_node_and_its_job_stays_marked(world: World) -> Non
     row = await row_of(world.b, claimed)
     assert (row.status, row.why) == (OccurrenceStatus.WAITING, Why.APPROVAL)
     assert (row.node, row.waits_for, row.finished_at, row.runs) == (None, None, None, ("r1",))
-    job = await kept(world.a, claimed.job)
+    job = await stored_job(world.a, claimed.job)
     assert (job.running, job.next_run_at) == (claimed.id, T0)
     assert await claim_manual(world.a, job) is None
     assert await world.a.next_job_due() is None
@@ -134,7 +134,7 @@ async def test_after_the_answer_any_node_claims_it_once_and_goes_on(world: World
     await store.finish_run(run_end("r2", ended(claimed)), node=node)
     row = await row_of(world.b, claimed)
     assert (row.status, row.claims, row.runs) == (OccurrenceStatus.OK, 1, ("r1", "r2"))
-    assert (await kept(world.a, claimed.job)).running is None
+    assert (await stored_job(world.a, claimed.job)).running is None
 
 
 async def test_all_questions_need_an_answer_and_each_takes_one(world: World) -> None:
@@ -198,7 +198,7 @@ async def test_an_end_of_a_run_that_wanted_to_ask_can_end_it(world: World) -> No
     await world.a.finish_run(replace(asking("r1"), occurrence=stopped), node=A)
     assert (await row_of(world.b, claimed)).status is OccurrenceStatus.CANCELLED
     assert await world.a.waiting_occurrences() == []
-    assert (await kept(world.a, claimed.job)).running is None
+    assert (await stored_job(world.a, claimed.job)).running is None
 
 
 async def test_a_node_that_dies_takes_nothing_of_it(world: World) -> None:
@@ -218,12 +218,12 @@ async def ended_by_a_stop(world: World, claimed: OccurrenceClaim) -> None:
 
 
 async def paused(world: World, claimed: OccurrenceClaim) -> None:
-    job = await kept(world.a, claimed.job)
+    job = await stored_job(world.a, claimed.job)
     await world.a.change_job(replace(job, state=JobState.PAUSED, next_run_at=None))
 
 
 async def moved(world: World, claimed: OccurrenceClaim) -> None:
-    job = await kept(world.a, claimed.job)
+    job = await stored_job(world.a, claimed.job)
     await world.a.change_job(replace(job, next_run_at=T0 + timedelta(hours=1)))
 
 
@@ -253,7 +253,7 @@ async def test_its_end_answers_its_questions(
 
 async def test_a_change_of_its_words_changes_nothing(world: World) -> None:
     claimed = await waiting(world)
-    job = await kept(world.a, claimed.job)
+    job = await stored_job(world.a, claimed.job)
     await world.a.change_job(replace(job, spec=replace(job.spec, name="Tea")))
     await decide(world)
     (again,) = await claimable(world)

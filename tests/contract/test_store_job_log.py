@@ -22,11 +22,11 @@ from tests.support.store_jobs import (
     claim_one,
     claimed_job,
     ended,
-    kept,
     renamed,
     row_of,
     run_end,
     run_for,
+    stored_job,
     with_id,
 )
 from tests.support.stores import (
@@ -217,7 +217,7 @@ async def test_a_change_ends_what_was_released_as_it_ends_what_is_released_later
 ) -> None:
     """CRON-11: pause, deletion and another time win; nothing stays open for ever."""
     before, after = await begun(world, "a", "b")
-    jobs = [await kept(world.b, one.job) for one in (before, after)]
+    jobs = [await stored_job(world.b, one.job) for one in (before, after)]
     await change(world, jobs[0])
     await give_back(world, before)
     if give_back is by_its_node:
@@ -241,7 +241,7 @@ async def test_what_could_not_begin_ends_when_it_was_claimed(world: JobWorld) ->
     await paused(world, job)
     row = await row_of(world.b, claimed)
     assert (row.status, row.started_at, row.finished_at) == (OccurrenceStatus.SKIPPED, None, at(3))
-    now = await kept(world.b, job)
+    now = await stored_job(world.b, job)
     assert (now.last_status, now.last_run_at) == ("skipped", None)
 
 
@@ -257,7 +257,7 @@ async def test_a_job_that_is_resumed_at_the_same_time_begins_again(
     await by_recovery(world, lost)
     if resumed:
         await paused(world, lost.job)
-        job = replace(await kept(world.b, lost.job), state=JobState.ACTIVE, next_run_at=T0)
+        job = replace(await stored_job(world.b, lost.job), state=JobState.ACTIVE, next_run_at=T0)
     else:
         job = renamed(lost.job, "coffee")
     assert await world.b.change_job(job)
@@ -273,7 +273,7 @@ async def test_a_job_that_has_run_by_hand_since_tells_of_that(world: JobWorld) -
     await world.a.end_occurrence(ended(manual), node=A)
     await paused(world, cut.job)
     assert (await row_of(world.b, cut)).finished_at is not None
-    now = await kept(world.b, cut.job)
+    now = await stored_job(world.b, cut.job)
     assert (now.last_status, now.last_run_at) == ("ok", at(20))
 
 
@@ -424,4 +424,4 @@ async def test_a_claim_by_hand_can_be_repeated(world: JobWorld) -> None:
     other = OccurrenceId(BY_HAND.replace("f", "e"))
     assert await world.b.claim_now(B, job.id, now=T0, occurrence=other) is None
     assert [row.id for row in await world.a.log_of()] == [BY_HAND]
-    assert (await kept(world.a, job)).running == BY_HAND
+    assert (await stored_job(world.a, job)).running == BY_HAND

@@ -44,10 +44,10 @@ from tests.support.store_jobs import (
     claim_one,
     claimed_job,
     ended,
-    kept,
     renamed,
     run_end,
     run_for,
+    stored_job,
     with_id,
 )
 from tests.support.stores import ANN, BOB, T0, JobWorld, World, at, listen, ran, until
@@ -129,7 +129,7 @@ async def test_text_that_no_database_holds_is_replaced_and_money_is_exact(world:
     policy = {"usd": Decimal("0.10")}
     spec = replace(a_spec("x"), payload=Prompt("a\0b"), name="\ud800", policy=policy)
     await added(world.a, a_job("x", spec=spec))
-    job = await kept(world.a, a_job("x"))
+    job = await stored_job(world.a, a_job("x"))
     assert (job.spec.payload, job.spec.name) == (Prompt("a\ufffdb"), "\ufffd")
     assert Decimal(str(job.spec.policy["usd"])) == Decimal("0.10")
 
@@ -223,7 +223,7 @@ async def test_a_change_brings_an_owner_no_more_jobs_than_are_allowed(world: Job
     for state in (JobState.ACTIVE, JobState.PAUSED):
         with pytest.raises(TooManyJobs):
             await world.a.change_job(replace(revived, state=state), most=1)
-    assert await kept(world.a, over) == over
+    assert await stored_job(world.a, over) == over
     stale = replace(revived, revision=9)
     assert not await world.a.change_job(stale, most=1)
     assert await world.a.change_job(a_job("tea", due_at=at(9)), most=1)
@@ -238,7 +238,7 @@ async def test_of_two_edits_at_once_one_holds(world: JobWorld) -> None:
     edits = [renamed(a_job("tea"), f"tea-{n}") for n in range(4)]
     done = await at_once(world, lambda store, n: store.change_job(edits[n]), len(edits))
     assert sorted(map(bool, done)) == [False, False, False, True]
-    job = await kept(world.a, a_job("tea"))
+    job = await stored_job(world.a, a_job("tea"))
     assert (job.revision, job.spec.slug) == (2, edits[done.index(True)].spec.slug)
 
 
@@ -250,13 +250,13 @@ async def test_a_change_cannot_take_the_slug_of_another_job(world: JobWorld) -> 
         await world.a.change_job(renamed(a_job("tea"), "coffee"))
     stale = replace(renamed(a_job("tea"), "coffee"), revision=9)
     assert not await world.a.change_job(stale)
-    assert await kept(world.a, a_job("tea")) == a_job("tea")
+    assert await stored_job(world.a, a_job("tea")) == a_job("tea")
 
 
 async def test_a_change_leaves_alone_what_runs_and_what_has_run(world: JobWorld) -> None:
     claimed = await claimed_job(world.a)
     assert await world.a.change_job(a_job("tea", due_at=at(60)))
-    job = await kept(world.a, a_job("tea"))
+    job = await stored_job(world.a, a_job("tea"))
     assert (job.running, job.next_run_at, job.revision) == (claimed.id, at(60), 2)
 
 
@@ -419,15 +419,15 @@ async def test_a_chat_takes_its_jobs_along(world: World) -> None:
     claimed = await claim_manual(world.a, a_job("tea"))
     await world.a.choose_zone(OWNER, "Asia/Tokyo")
     assert await move(world)
-    job = await kept(world.b, a_job("tea"))
+    job = await stored_job(world.b, a_job("tea"))
     new = Owner("telegram:direct:300")
     assert (job.owner, job.spec.target) == (new, Target("telegram", "default", "300", "4"))
     assert (job.revision, job.updated_at) == (2, at(50))
     assert job.running == (claimed and claimed.id)
-    assert (await kept(world.b, elsewhere)).spec.target == replace(ANN, chat="300")
-    assert (await kept(world.b, elsewhere)).owner == OPERATOR
+    assert (await stored_job(world.b, elsewhere)).spec.target == replace(ANN, chat="300")
+    assert (await stored_job(world.b, elsewhere)).owner == OPERATOR
     assert await slugs_of(world.b, target=replace(ANN, chat="300")) == ["far", "tea"]
-    assert await kept(world.b, a_job("bobs")) == a_job("bobs", owner=OTHER)
+    assert await stored_job(world.b, a_job("bobs")) == a_job("bobs", owner=OTHER)
     assert (await world.b.zone_of(new), await world.b.zone_of(OWNER)) == ("Asia/Tokyo", None)
     assert [row.owner for row in await world.b.log_of(job.id)] == [new]
     assert await world.b.slugs(OWNER, "") == frozenset()
@@ -450,11 +450,11 @@ async def test_a_moved_job_whose_slug_is_taken_gets_another_one(world: World) ->
 async def test_the_end_of_a_run_reschedules_a_job_that_moved_meanwhile(world: World) -> None:
     await added(world.a, a_job("tea"))
     assert not await move(world, old="555", new="556")
-    assert await kept(world.a, a_job("tea")) == a_job("tea")
+    assert await stored_job(world.a, a_job("tea")) == a_job("tea")
     claimed = await claim_one(world.a)
     await move(world)
     await ran(world, run_for("r", claimed), run_end("r", ended(claimed)))
-    job = await kept(world.a, a_job("tea"))
+    job = await stored_job(world.a, a_job("tea"))
     assert (job.next_run_at, job.running) == (T0 + timedelta(hours=1), None)
     assert job.last_status == OccurrenceStatus.OK
 
@@ -485,7 +485,7 @@ async def test_a_job_that_cannot_be_read_is_switched_off_for_all_to_see(world: W
     assert [one.job.spec.slug for one in claimed] == ["late", "tea"]
     assert await claim(world.b, now=at(99)) == []
     assert await world.a.next_job_due() is None
-    job = await kept(world.b, strange)
+    job = await stored_job(world.b, strange)
     assert (job.state, job.next_run_at, job.running) == (JobState.DISABLED, None, None)
     assert CAUSE in job.last_error
     assert (job.failures, job.runs, job.last_status) == (1, 0, "failed")
@@ -503,7 +503,7 @@ async def test_a_job_that_cannot_be_read_is_shown_as_far_as_it_can(world: World)
     page = await world.b.jobs(JobQuery())
     assert [job.spec for job in page.jobs] == [readable, tea.spec]
     (found,) = await world.b.find_jobs("strange", owner=OWNER)
-    assert found == page.jobs[0] == await kept(world.b, strange)
+    assert found == page.jobs[0] == await stored_job(world.b, strange)
     assert CAUSE in found.last_error
     assert replace(found, spec=SPEC, last_error="") == strange
 
@@ -511,12 +511,12 @@ async def test_a_job_that_cannot_be_read_is_shown_as_far_as_it_can(world: World)
 async def test_nobody_overwrites_or_runs_by_hand_what_cannot_be_read(world: World) -> None:
     """The release that wrote it will want it back."""
     strange = await a_strange_job(world)
-    shown = await kept(world.a, strange)
+    shown = await stored_job(world.a, strange)
     with pytest.raises(BadJob, match=CAUSE):
         await world.b.change_job(renamed(shown, "coffee"))
     with pytest.raises(BadJob, match=CAUSE):
         await claim_manual(world.a, strange)
-    assert await kept(world.a, strange) == shown
+    assert await stored_job(world.a, strange) == shown
     assert await world.a.log_of() == []
     assert await world.a.delete_job(strange.id, forget=False)
     assert await with_id(world.a, strange.id) is None
@@ -526,7 +526,7 @@ async def test_a_job_that_cannot_be_read_moves_with_its_chat(world: World) -> No
     strange = await a_strange_job(world)
     await added(world.a, replace(a_job("tea", owner=OTHER), spec=a_spec("strange")))
     assert await world.a.move_chat("telegram", "default", old="100", new="200", now=T0)
-    job = await kept(world.b, strange)
+    job = await stored_job(world.b, strange)
     assert (job.owner, job.spec.slug) == (OTHER, "strange-2")
     assert (job.spec.target, job.revision) == (BOB, strange.revision + 1)
     assert CAUSE in job.last_error

@@ -11,7 +11,7 @@ from goclaw_py.core.ids import JobId
 from goclaw_py.core.messages import Target
 from goclaw_py.records import NameKind, Notice, SeenName
 from tests.support.store_jobs import a_job, added
-from tests.support.stores import T0, Heard, World, until
+from tests.support.stores import T0, CollectedNotices, World, until
 
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
@@ -47,7 +47,7 @@ async def test_a_name_is_forgotten_on_request_and_when_it_is_old(world: World) -
     for swept in (1, 0):
         assert await world.b.sweep_names(now=now) == swept
     assert await world.a.names([ANN, CREW]) == KnownNames({CREW: "x"})
-    heard = Heard()
+    heard = CollectedNotices()
     world.b.on_notice(heard.append)
     for _ in range(2):
         await world.a.forget_name(CREW)

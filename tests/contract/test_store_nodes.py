@@ -33,7 +33,7 @@ from tests.support.stores import (
     T0,
     A,
     B,
-    Heard,
+    CollectedNotices,
     JobWorld,
     World,
     a_node,
@@ -463,7 +463,7 @@ async def test_nobody_releases_what_is_anothers(world: World) -> None:
 
 
 async def test_others_are_told_that_a_place_is_theirs(world: World) -> None:
-    heard = Heard()
+    heard = CollectedNotices()
     one, other = Holder(world.a, A), Holder(world.b, B)
     await one.wants(1)
     await other.wants(1)

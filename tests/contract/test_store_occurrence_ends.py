@@ -29,11 +29,11 @@ from tests.support.store_jobs import (
     claim_one,
     claimed_job,
     ended,
-    kept,
     renamed,
     row_of,
     run_end,
     run_for,
+    stored_job,
 )
 from tests.support.stores import T0, A, B, JobWorld, World, a_node, at, ran, recovered, say
 
@@ -149,7 +149,7 @@ async def test_failures_in_a_row_are_kept_forgotten_or_counted(
     claimed = await claim_one(world.a)
     update = JobUpdate(at(60), failed=failed)
     await end(world, ended(claimed, OccurrenceStatus.CANCELLED, update=update))
-    now = await kept(world.a, job)
+    now = await stored_job(world.a, job)
     assert (now.failures, now.runs, now.last_run_at) == (failures, 0, T0)
 
 
@@ -160,7 +160,7 @@ async def test_a_failure_after_a_resume_is_the_first(world: JobWorld) -> None:
     assert await world.b.change_job(replace(job, failures=0, next_run_at=at(99)))
     off = JobUpdate(None, JobState.DISABLED, failed=True, ran=True)
     await end(world, ended(claimed, OccurrenceStatus.FAILED, update=off))
-    now = await kept(world.a, job)
+    now = await stored_job(world.a, job)
     assert (now.failures, now.state, now.next_run_at) == (1, JobState.ACTIVE, at(99))
 
 
@@ -172,7 +172,7 @@ async def after_an_edit(world: JobWorld, update: JobUpdate, edited: Job = EDITED
     claimed = await claimed_job(world.a)
     assert await world.b.change_job(edited)
     await end(world, ended(claimed, update=update))
-    now = await kept(world.a, edited)
+    now = await stored_job(world.a, edited)
     assert (now.spec, now.running) == (edited.spec, None)
     return now
 
@@ -210,7 +210,7 @@ async def test_a_job_that_nobody_has_changed_is_over_when_its_end_says_so(world:
     """Whatever its schedule would say."""
     claimed = await claimed_job(world.a)
     await end(world, ended(claimed, update=JobUpdate(T0 + HOUR, JobState.COMPLETED)))
-    now = await kept(world.a, claimed.job)
+    now = await stored_job(world.a, claimed.job)
     assert (now.state, now.next_run_at) == (JobState.COMPLETED, None)
 
 

@@ -40,11 +40,11 @@ from tests.support.store_jobs import (
     claimed_job,
     ended,
     fresh,
-    kept,
     renamed,
     row_of,
     run_end,
     run_for,
+    stored_job,
     with_id,
 )
 from tests.support.stores import (
@@ -132,7 +132,7 @@ async def test_jobs_that_a_clock_which_was_ahead_may_have_planned(world: JobWorl
     assert await world.b.jobs_ahead(now=T0, after="job-beyond") == found[1:]
     assert [job.spec.slug for job in await world.b.jobs_ahead(now=at(1))] == ["ran"]
     assert await world.b.replan_job(found[0], at(7))
-    assert await kept(world.a, jobs[1]) == replace(jobs[1], next_run_at=at(7))
+    assert await stored_job(world.a, jobs[1]) == replace(jobs[1], next_run_at=at(7))
     # It was changed since, or is claimed.
     assert not await world.b.replan_job(found[0], at(8))
     assert not await world.b.replan_job(replace(found[1], revision=9), at(8))
@@ -171,7 +171,7 @@ async def test_a_claim_tells_what_the_run_has_to_know(world: JobWorld) -> None:
     (claimed,) = await world.a.claim_due(A, now=at(2.5), ids=ids)
     running = replace(job, running=occurrence)
     assert claimed == OccurrenceClaim(occurrence, running, at(1), at(2.5))
-    assert await kept(world.b, job) == running
+    assert await stored_job(world.b, job) == running
     begun = LoggedOccurrence(
         occurrence, job.id, "tea", OWNER, at(1), at(2.5), None, None, Status.RUNNING
     )
@@ -206,7 +206,7 @@ async def test_a_node_that_is_not_alive_claims_nothing(world: JobWorld) -> None:
             await claim(world.a, node=node)
         with pytest.raises(Fenced):
             await world.a.claim_now(node, job.id, now=T0, occurrence=OccurrenceId("x"))
-    assert (await kept(world.b, job)).running is None
+    assert (await stored_job(world.b, job)).running is None
     assert await world.b.log_of() == []
 
 
@@ -224,7 +224,7 @@ async def test_a_run_by_hand_works_in_every_state_and_changes_nothing_of_the_job
     running = replace(job, running=claimed.id)
     assert claimed == OccurrenceClaim(claimed.id, running, at(2), at(2), manual=True)
     await finish(world, replace(ended(claimed, Status.FAILED, now=at(3)), error="no tea"))
-    assert await kept(world.b, job) == replace(
+    assert await stored_job(world.b, job) == replace(
         job, last_run_at=at(2), last_status="failed", last_error="no tea"
     )
     row = await row_of(world.b, claimed)
@@ -264,7 +264,7 @@ async def test_an_end_is_stored_with_what_it_makes_of_the_job(world: JobWorld, f
     await finish(world, replace(end, **told))  # type: ignore[arg-type]
     last = {"last_status": "skipped", "last_error": "too dear"}
     off = replace(job, state=JobState.DISABLED, next_run_at=None, **last)  # type: ignore[arg-type]
-    assert await kept(world.b, job) == replace(off, failures=3, runs=4, coalesced=9)
+    assert await stored_job(world.b, job) == replace(off, failures=3, runs=4, coalesced=9)
     row = await row_of(world.b, claimed)
     stored = LoggedOccurrence(
         claimed.id, job.id, "tea", OWNER, T0, T0, at(3), at(8), Status.SKIPPED
@@ -276,13 +276,13 @@ async def test_ending_twice_changes_nothing(world: JobWorld, finish: End) -> Non
     """Nor does it while the next occurrence runs."""
     claimed = await claimed_job(world.a)
     await finish(world, ended(claimed))
-    before = await kept(world.a, claimed.job), await world.a.log_of()
+    before = await stored_job(world.a, claimed.job), await world.a.log_of()
     await finish(world, ended(claimed, Status.FAILED, now=at(60)))
-    assert (await kept(world.a, claimed.job), await world.a.log_of()) == before
+    assert (await stored_job(world.a, claimed.job), await world.a.log_of()) == before
     following = await claim_one(world.a, now=T0 + HOUR)
     assert following.due_at == T0 + HOUR
     await finish(world, ended(claimed))
-    assert (await kept(world.a, claimed.job)).running == following.id
+    assert (await stored_job(world.a, claimed.job)).running == following.id
 
 
 async def test_an_edit_during_a_run_wins_over_what_the_run_says_of_the_next_one(
@@ -294,7 +294,7 @@ async def test_an_edit_during_a_run_wins_over_what_the_run_says_of_the_next_one(
     assert await world.b.change_job(paused)
     update = JobUpdate(at(60), failed=True, coalesced=2, ran=True)
     await finish(world, ended(claimed, update=update))
-    now = await kept(world.a, paused)
+    now = await stored_job(world.a, paused)
     assert (now.state, now.next_run_at, now.running) == (JobState.PAUSED, None, None)
     assert (now.failures, now.coalesced, now.runs, now.last_status) == (1, 2, 1, "ok")
     assert claimed.job.spec == paused.spec
@@ -326,7 +326,7 @@ async def test_a_job_that_got_another_time_while_it_ran_is_not_deleted(
     claimed = await claimed_job(world.a)
     assert await world.b.change_job(replace(a_job("tea"), next_run_at=at(60)))
     await finish(world, ended(claimed, update=JobUpdate(None, delete=True, forget=True)))
-    now = await kept(world.a, claimed.job)
+    now = await stored_job(world.a, claimed.job)
     assert (now.next_run_at, now.running) == (at(60), None)
     assert (await row_of(world.b, claimed)).status is Status.OK
 
@@ -492,7 +492,7 @@ async def test_what_a_dead_process_left_is_lost_and_claimed_again(world: World) 
     assert (await row_of(world.b, lives)).status is Status.RUNNING
     row = await row_of(world.b, first)
     assert (row.status, row.node, row.finished_at) == (Status.LOST, None, None)
-    job_now = await kept(world.b, job)
+    job_now = await stored_job(world.b, job)
     assert (job_now.running, job_now.next_run_at) == (None, T0)
     again = await claim_one(world.b, node=B, now=now)
     assert again == replace(
@@ -555,7 +555,7 @@ async def test_a_job_by_hand_whose_process_died_is_lost_for_good(world: World) -
     now = await recovered(world)
     row = await row_of(world.b, claimed)
     assert (row.status, row.started_at, row.finished_at) == (Status.LOST, at(2), now)
-    left = await kept(world.b, job)
+    left = await stored_job(world.b, job)
     assert (left.running, left.last_status, left.next_run_at) == (None, "lost", at(500))
     assert await claim(world.b, node=B, now=now) == []
 
@@ -604,7 +604,7 @@ async def test_what_a_shutdown_interrupted_is_claimed_again_and_no_attempt_count
     await stop(world, (first, manual))
     row = await row_of(world.b, manual)
     assert (row.status, row.finished_at) == (Status.INTERRUPTED, at(9))
-    now = await kept(world.b, job)
+    now = await stored_job(world.b, job)
     assert (now.running, now.last_status, now.last_run_at) == (None, "interrupted", at(1))
     row = await row_of(world.b, first)
     assert (row.status, row.node, row.finished_at) == (Status.INTERRUPTED, None, None)
@@ -631,7 +631,7 @@ async def test_what_a_process_leaves_without_runs_is_claimed_again_except_by_han
     await until(heard.expect(Notice.CRON, Notice.NODES))
     row = await row_of(world.b, manual)
     assert (row.status, row.finished_at) == (status, at(16))
-    now = await kept(world.b, job)
+    now = await stored_job(world.b, job)
     assert (now.running, now.last_status, now.last_run_at) == (None, status, T0)
     row = await row_of(world.b, first)
     assert (row.status, row.node, row.finished_at) == (status, None, None)
@@ -657,7 +657,7 @@ async def test_what_could_not_begin_is_released_for_any_node(world: JobWorld) ->
     heard = listen(world.b)
     await world.a.give_back([claimed.id], node=A, status=Status.SKIPPED)
     await until(heard.expect(Notice.CRON))
-    assert await kept(world.b, claimed.job) == replace(claimed.job, running=None)
+    assert await stored_job(world.b, claimed.job) == replace(claimed.job, running=None)
     again = await claim_one(world.b, node=B)
     assert (again.id, again.claims, again.attempts) == (claimed.id, 1, 0)
 
@@ -724,7 +724,7 @@ async def test_the_slowest_twentieth_is_above_the_95th_percentile(world: JobWorl
 async def test_what_is_due_soon_can_be_counted_and_claimed_before_its_time(world: JobWorld) -> None:
     """A crowd is counted no further than asked."""
     await added(world.a, *(a_job(f"j{n}", due_at=T0 + n * HOUR) for n in range(5)))
-    await world.a.change_job(replace(await kept(world.a, a_job("j1")), next_run_at=None))
+    await world.a.change_job(replace(await stored_job(world.a, a_job("j1")), next_run_at=None))
     for most, crowd in ((10, 3), (2, 2)):
         assert await world.a.crowd(until=T0 + 3 * HOUR, most=most) == crowd
     await claim(world.a, now=T0)
@@ -740,7 +740,7 @@ async def test_what_people_change_before_its_time_is_withdrawn(world: JobWorld) 
     await added(world.a, *(a_job(slug, due_at=T0 + HOUR) for slug in slugs))
     claimed = await world.a.claim_due(A, now=T0, ids=fresh(9), until=T0 + HOUR)
     ids = {one.job.spec.slug: one.id for one in claimed}
-    jobs = {slug: await kept(world.a, a_job(slug)) for slug in slugs}
+    jobs = {slug: await stored_job(world.a, a_job(slug)) for slug in slugs}
     await world.a.delete_job(jobs["deleted"].id, forget=False)
     await world.a.delete_job(jobs["forgotten"].id, forget=True)
     await world.a.change_job(replace(jobs["moved"], next_run_at=T0 + 2 * HOUR))

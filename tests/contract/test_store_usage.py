@@ -24,7 +24,7 @@ from goclaw_py.runs.usage_report import (
     Used,
     span_of,
 )
-from tests.support.store_jobs import a_job, added, claim_one, ended, kept, renamed, run_for
+from tests.support.store_jobs import a_job, added, claim_one, ended, renamed, run_for, stored_job
 from tests.support.stores import (
     AGENT,
     ANN,
@@ -208,7 +208,7 @@ async def test_a_run_counts_for_its_job_also_when_that_is_gone(
         return dict(row.names)
 
     assert await names() == {JOB: "tea"}
-    assert await world.a.change_job(renamed(await kept(world.a, job), "coffee"))
+    assert await world.a.change_job(renamed(await stored_job(world.a, job), "coffee"))
     assert await names() == {JOB: "coffee"}
     assert await world.a.delete_job(job.id, forget=forget)
     assert await names() == last

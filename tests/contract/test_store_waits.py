@@ -24,11 +24,11 @@ from tests.support.store_jobs import (
     claim_one,
     claimed_job,
     ended,
-    kept,
     renamed,
     row_of,
     run_end,
     run_for,
+    stored_job,
 )
 from tests.support.stores import (
     ANN,
@@ -88,7 +88,7 @@ async def test_what_waits_is_nobodys_and_its_job_stays_marked(world: World) -> N
     row = await row_of(world.b, claimed)
     assert (row.status, row.node, row.waits_for) == (OccurrenceStatus.WAITING, None, HERS)
     assert row.finished_at is None
-    job = await kept(world.a, claimed.job)
+    job = await stored_job(world.a, claimed.job)
     assert (job.running, job.next_run_at) == (claimed.id, T0)
     assert await world.a.next_job_due() is None
     assert await claim_manual(world.a, job) is None
@@ -263,14 +263,14 @@ async def test_what_is_not_wanted_any_more_ends(
     assert row.finished_at is not None
     assert await claimed_by(world) == {}
     if change is not deleted:
-        assert (await kept(world.a, claimed.job)).running is None
+        assert (await stored_job(world.a, claimed.job)).running is None
 
 
 async def test_what_is_still_wanted_waits_and_what_is_forgotten_is_gone(world: World) -> None:
     claimed = await waiting(world)
     assert await world.a.change_job(renamed(claimed.job, "coffee"))
     assert (await row_of(world.b, claimed)).status is OccurrenceStatus.WAITING
-    assert (await kept(world.a, claimed.job)).running == claimed.id
+    assert (await stored_job(world.a, claimed.job)).running == claimed.id
     await world.a.delete_job(claimed.job.id, forget=True)
     assert await world.a.waiting_occurrences() == []
     assert await claimed_by(world) == {}
@@ -284,7 +284,7 @@ async def test_one_that_waits_can_be_ended_by_any_node(world: World) -> None:
         await world.a.end_occurrence(stop, node=A)
     await world.a.end_occurrence(stop, node=None)
     assert (await row_of(world.b, claimed)).status is OccurrenceStatus.CANCELLED
-    assert (await kept(world.a, claimed.job)).running is None
+    assert (await stored_job(world.a, claimed.job)).running is None
     assert await claimed_by(world) == {}
     again = await claim_one(world.a, now=at(4000))
     assert await wait(world, again) == {again.id}

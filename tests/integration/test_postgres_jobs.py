@@ -23,9 +23,9 @@ from tests.support.store_jobs import (
     claim_manual,
     claim_one,
     ended,
-    kept,
     run_end,
     run_for,
+    stored_job,
 )
 from tests.support.stores import ANN, APOLOGY, LEASE_S, PATIENCE_S, T0, A, B, a_node, at, say
 
@@ -149,7 +149,7 @@ async def test_a_node_that_is_being_recovered_claims_nothing(
             await other.fetch("delete from nodes")
         (answer,) = await asyncio.gather(claiming, return_exceptions=True)
     assert type(answer).__name__ == "Fenced"
-    assert (await kept(busy.store, a_job("due"))).running is None
+    assert (await stored_job(busy.store, a_job("due"))).running is None
 
 
 async def test_a_recovery_and_an_end_at_once_agree_on_who_was_first(

@@ -16,7 +16,16 @@ from goclaw_py.schedule.jobs.models import JobState
 from goclaw_py.schedule.jobs.schedule import At
 from goclaw_py.store.postgres import PostgresStore, connection
 from tests.support.postgres import Database, run_sql
-from tests.support.store_jobs import a_job, a_spec, added, claim, claim_one, ended, kept, renamed
+from tests.support.store_jobs import (
+    a_job,
+    a_spec,
+    added,
+    claim,
+    claim_one,
+    ended,
+    renamed,
+    stored_job,
+)
 from tests.support.stores import ANN, BOB, T0, A, at
 
 pytestmark = pytest.mark.real_time
@@ -66,7 +75,7 @@ async def test_what_cannot_be_read_stops_nothing_else(
     claimed = await claim_one(store)
     assert claimed.job.spec.slug == "tea"
     await store.end_occurrence(ended(claimed), node=A)
-    job = await kept(store, JOB)
+    job = await stored_job(store, JOB)
     assert (job.state, job.next_run_at, job.running) == (JobState.DISABLED, None, None)
     assert "this release cannot read it" in job.last_error
     assert await store.find_jobs("strange") == [job]
@@ -92,7 +101,7 @@ async def test_the_release_that_wrote_it_finds_all_of_it_in_the_chat_that_moved(
         assert after == before | {"slug": "strange"}
     else:
         assert after == before
-    moved = await kept(store, JOB)
+    moved = await stored_job(store, JOB)
     assert (moved.owner, moved.revision) == ("telegram:direct:200", JOB.revision + 1)
 
 
@@ -103,7 +112,7 @@ async def test_what_can_be_read_is_shown(store: PostgresStore, postgres_database
         postgres_database.address,
         f"update cron_jobs set spec = '{json.dumps(spec)}', maker = 'robot'",
     )
-    shown = await kept(store, JOB)
+    shown = await stored_job(store, JOB)
     assert shown.spec == replace(JOB.spec, schedule=At(T0), policy={"retries": 1})
     assert shown.maker is Maker.MODEL
     assert "a schedule is" in shown.last_error
@@ -115,7 +124,7 @@ async def test_a_maker_that_is_not_known_lets_nothing_run(
     await added(store, JOB)
     await run_sql(postgres_database.address, "update cron_jobs set maker = 'robot'")
     assert await claim(store) == []
-    job = await kept(store, JOB)
+    job = await stored_job(store, JOB)
     assert (job.state, job.spec) == (JobState.DISABLED, JOB.spec)
     assert "maker" in job.last_error
 
@@ -148,5 +157,5 @@ async def test_what_an_older_release_stored_begins_no_chain(
     await added(store, replace(JOB, chained=3))
     async with connection(postgres_database.address) as direct:
         await direct.fetch("update cron_jobs set spec = spec - 'chained' where id = $1", JOB.id)
-    assert await kept(store, JOB) == JOB
+    assert await stored_job(store, JOB) == JOB
     assert (await claim_one(store)).job.chained == 0

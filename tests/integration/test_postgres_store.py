@@ -32,7 +32,7 @@ from tests.support.stores import (
     PLACES,
     T0,
     A,
-    Heard,
+    CollectedNotices,
     a_node,
     inbox,
     new_run,
@@ -104,7 +104,7 @@ async def test_notices_resume_and_what_was_missed_is_made_up(
     store: PostgresStore, postgres_database: Database
 ) -> None:
     """DB-3."""
-    heard = Heard()
+    heard = CollectedNotices()
     store.on_notice(heard.append)
     await end_connections(postgres_database)
     await until(heard.expect(*Notice))
@@ -122,7 +122,7 @@ async def test_a_hearer_that_raises_does_not_end_the_listening(store: PostgresSt
         if notice is Notice.OUTBOX:
             raise ValueError(notice)
 
-    heard = Heard()
+    heard = CollectedNotices()
     store.on_notice(broken)
     store.on_notice(heard.append)
     for _ in range(2):
@@ -316,7 +316,7 @@ async def test_a_server_that_hangs_is_unavailable_within_the_time_limits(
         await migrate.migrate(direct)
         rows = await direct.fetch("select pid from pg_stat_activity")
     async with opened(Database(address)) as store:
-        heard = Heard()
+        heard = CollectedNotices()
         store.on_notice(heard.append)
         async with connection(address) as direct:
             rows = await direct.fetch(

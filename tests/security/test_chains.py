@@ -73,7 +73,7 @@ async def test_a_chain_of_subagents_ends_with_clear_words(at_once: int) -> None:
         assert {*turns} == {Outcome.COMPLETED, Outcome.FAILED}
         assert gateway.channel.texts() == ["and on"] * (1 + MOST) + [ENDED]
         assert (await gateway.store.runs(RunQuery(limit=1)))[0].reason is Reason.CHAIN_LIMIT
-        assert "finished]\ndone" in (await gateway.said_in_history())[-2]
+        assert "finished]\ndone" in (await gateway.texts_in_history())[-2]
         why = await ask(gateway, str(session_of()))
         assert why.code == "ended.chain_limit"
         assert "max_chained_turns" in str(why.cures)

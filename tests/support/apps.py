@@ -69,7 +69,7 @@ def lend_api(
     return lent.app
 
 
-def take_back_all() -> None:
+def reclaim_all() -> None:
     """The test is over: what was lent may be lent again."""
     while _out:
         lent = _out.pop()

@@ -289,12 +289,12 @@ class ConsoleRig(Rig):
         """Say one line after the other, as ``goclaw chat`` does."""
         while True:
             line = await self._saying[chat].get()
-            while not await self._is_taken(line):
+            while not await self._is_accepted(line):
                 await asyncio.sleep(0.2)
             self._said = line
             self._waiting -= 1
 
-    async def _is_taken(self, line: tuple[str, str, str]) -> bool:
+    async def _is_accepted(self, line: tuple[str, str, str]) -> bool:
         try:
             await self.channel.say(*line)
         except (StoreUnavailable, RuntimeError):

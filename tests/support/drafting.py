@@ -39,7 +39,7 @@ class DraftingChannel(RecordingChannel):
 
     async def post_draft(self, beginning: OutboundMessage) -> str:
         self.before_post()
-        self._asked_for(beginning)
+        self._note_request(beginning)
         await asyncio.sleep(self.draft_slow_s)
         external_id = await super().post_draft(beginning)
         await asyncio.sleep(self.answer_slow_s)
@@ -47,12 +47,12 @@ class DraftingChannel(RecordingChannel):
 
     async def edit_draft(self, so_far: OutboundMessage) -> None:
         self.before_edit()
-        self._asked_for(so_far)
+        self._note_request(so_far)
         await asyncio.sleep(self.draft_slow_s)
         await super().edit_draft(so_far)
         await asyncio.sleep(self.answer_slow_s)
 
-    def _asked_for(self, message: OutboundMessage) -> None:
+    def _note_request(self, message: OutboundMessage) -> None:
         self.asked.append((asyncio.get_running_loop().time(), message))
         if self.draft_failures:
             self.fail(self.draft_failures.pop(0), chat=message.target.chat)

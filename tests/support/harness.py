@@ -360,7 +360,7 @@ class GatewayProcess:
         entries = await self.store.history(session_of(chat))
         return [(stored.entry.role, stored.entry.text) for stored in entries]
 
-    async def said_in_history(self, chat: str = "ann") -> list[str]:
+    async def texts_in_history(self, chat: str = "ann") -> list[str]:
         """The texts of ``history``."""
         return [text for _, text in await self.history(chat)]
 

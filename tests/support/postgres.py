@@ -80,7 +80,7 @@ class Server:
         await run_sql(self.address, f"create database {name} template {self.template}")
         return name
 
-    async def take_back(self, name: str) -> None:
+    async def reclaim(self, name: str) -> None:
         """Empty the database for the next test, or drop it if it is not as it was lent."""
         try:
             async with connection(self.at(name)) as opened:
@@ -157,4 +157,4 @@ async def postgres_database(postgres_server: Server) -> AsyncIterator[Database]:
     """With the schema of this release. The test is marked ``real_time``."""
     name = await postgres_server.lend()
     yield Database(postgres_server.at(name))
-    await postgres_server.take_back(name)
+    await postgres_server.reclaim(name)

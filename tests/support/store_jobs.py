@@ -115,7 +115,7 @@ async def with_id(store: JobStorage, job: JobId) -> Job | None:
     return next((found for found in await store.find_jobs(job) if found.id == job), None)
 
 
-async def kept(store: JobStorage, job: Job) -> Job:
+async def stored_job(store: JobStorage, job: Job) -> Job:
     found = await with_id(store, job.id)
     assert found is not None
     return found

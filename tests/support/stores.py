@@ -245,7 +245,7 @@ async def job_world() -> JobWorld:
 
 
 async def _join(world: JobWorld) -> None:
-    told = Heard(), Heard()
+    told = CollectedNotices(), CollectedNotices()
     world.a.on_notice(told[0].append)
     world.b.on_notice(told[1].append)
     await world.a.join(a_node(A))
@@ -275,16 +275,16 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-class Heard(list[Notice]):
+class CollectedNotices(list[Notice]):
     """Collects notices."""
 
     def expect(self, *notices: Notice) -> Callable[[], bool]:
         return lambda: set(notices) <= set(self)
 
 
-def listen(store: JobStorage) -> Heard:
+def listen(store: JobStorage) -> CollectedNotices:
     """What a process is told from now on."""
-    heard = Heard()
+    heard = CollectedNotices()
     store.on_notice(heard.append)
     return heard
 

@@ -124,7 +124,7 @@ class Line:
     @asynccontextmanager
     async def receiving(self, *, restart: bool = False) -> AsyncIterator[asyncio.Task[None]]:
         """Receive meanwhile; ``restart``: again and again when it breaks, as a gateway does."""
-        work = self._keep() if restart else self.channel.receive(self.inbox)
+        work = self._receive_again() if restart else self.channel.receive(self.inbox)
         task = asyncio.create_task(work)
         try:
             yield task
@@ -153,7 +153,7 @@ class Line:
             await answer.read()
             return answer.status
 
-    async def _keep(self) -> None:
+    async def _receive_again(self) -> None:
         while True:
             try:
                 await self.channel.receive(self.inbox)

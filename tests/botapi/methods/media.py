@@ -63,7 +63,7 @@ def _attached(world: World, call: Parameters, value: str, kind: FileKind) -> Sto
     upload = call.uploads.get(value.removeprefix("attach://"))
     if upload is None:
         raise bad_request(f"there is no {kind.value} in the request")
-    return _keep(world, upload, kind)
+    return _stored(world, upload, kind)
 
 
 def _file(world: World, call: Parameters, value: str, kind: FileKind) -> StoredFile:
@@ -71,13 +71,13 @@ def _file(world: World, call: Parameters, value: str, kind: FileKind) -> StoredF
     name = kind.value
     upload = call.uploads.get(value.removeprefix("attach://") or name) or call.uploads.get(name)
     if upload is not None:
-        return _keep(world, upload, kind)
+        return _stored(world, upload, kind)
     if not value or value.startswith("attach://"):
         raise bad_request(f"there is no {name} in the request")
     return world.files.known(value, kind)
 
 
-def _keep(world: World, upload: Upload, kind: FileKind) -> StoredFile:
+def _stored(world: World, upload: Upload, kind: FileKind) -> StoredFile:
     shown = checked(kind, upload)
     return world.files.keep(shown, upload.content, name=upload.name, mime=upload.mime)
 

@@ -40,7 +40,7 @@ class MemoryBackground(MemoryPart):
             for row in reversed(self._of(storable(session)))
             if row.message.sent_at <= until
             and row.received_at >= since
-            and (row.run_id in (None, run) or self._was_cut(row.run_id))
+            and (row.run_id in (None, run) or self._was_interrupted(row.run_id))
         ]
         for row in free:
             self._db.unmentioned[external_id(row.message)] = replace(row, run_id=run)
@@ -64,7 +64,7 @@ class MemoryBackground(MemoryPart):
         if known is not None:
             self._db.unmentioned[key] = replace(known, message=known.message.amended_by(edit))
 
-    def _was_cut(self, run: RunId | None) -> bool:
+    def _was_interrupted(self, run: RunId | None) -> bool:
         """Return whether a run was interrupted by a crash or a shutdown."""
         known = None if run is None else self._db.runs.get(run)
         end = None if known is None else known.end

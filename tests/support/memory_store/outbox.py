@@ -45,7 +45,7 @@ class MemoryOutbox(MemoryPart):
         due = head.state is OutboxState.PENDING and head.next_attempt_at <= now
         if not due and head.owner != node:
             return None
-        return _taken(head, node)
+        return _claimed_row(head, node)
 
     async def claim_album(self, row: OutboxRow, *, node: NodeId) -> list[OutboxRow]:
         head = self._db.outbox[row.id]
@@ -54,7 +54,7 @@ class MemoryOutbox(MemoryPart):
             for other in self._together(head)
             if other.id > row.id and (other.state is OutboxState.PENDING or other.owner == node)
         ]
-        return [_taken(other, node) for other in others if node in self._db.nodes]
+        return [_claimed_row(other, node) for other in others if node in self._db.nodes]
 
     async def mark_sent(
         self, row: OutboxRow, external_id: str, *, now: datetime, beside_draft: bool = False
@@ -243,7 +243,7 @@ def _head(line: dict[int, OutboxRecord]) -> OutboxRecord:
     return next(iter(line.values()))
 
 
-def _taken(row: OutboxRecord, node: NodeId) -> OutboxRow:
+def _claimed_row(row: OutboxRecord, node: NodeId) -> OutboxRow:
     """Claim a row, perhaps again."""
     row.attempts += row.state is OutboxState.PENDING
     row.state = OutboxState.SENDING

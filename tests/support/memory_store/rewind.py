@@ -105,7 +105,7 @@ class MemoryRewind(MemoryPart):
         if session.active or any(row.outcome is None for row in received):
             return False
         del self._db.sessions[session.key]
-        self._forget_said(session, received)
+        self._delete_rest(session, received)
         for run in self._db.runs.values():
             if run.new.session == session.key and run.end is not None:
                 run.steps.clear()
@@ -113,7 +113,7 @@ class MemoryRewind(MemoryPart):
                 run.end = replace(run.end, tools=(), error=None, history=())
         return True
 
-    def _forget_said(self, session: SessionRecord, received: Sequence[InboxRecord]) -> None:
+    def _delete_rest(self, session: SessionRecord, received: Sequence[InboxRecord]) -> None:
         """Delete title, grants, questions and messages of a deleted session."""
         db, key = self._db, session.key
         if session.target in db.names and db.names[session.target][0].kind is not NameKind.SEEN:

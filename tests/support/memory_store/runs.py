@@ -62,7 +62,7 @@ class MemoryRuns(MemoryPart):
                 passed = self._db.pending.get(dropped.row)
                 if passed is not None and passed.run_id is None:
                     passed.dropped = dropped
-            self._take_draft(run)
+            self._assign_draft(run)
         elif known.node != node or known.end is not None:
             raise Fenced(f"run {run.id} is not this node's any more")
         draft = self._db.drafts.get(run.id)
@@ -152,7 +152,7 @@ class MemoryRuns(MemoryPart):
                 ask(self._db, end)
             self._db.free_rows({end.id}, attempts_back=1)
         else:
-            self._hand_over(end.taken_in, run)
+            self._assign_rows(end.taken_in, run)
             for row in self._db.rows_of({end.id}):
                 self._db.end_row(row, end.outcome, end.reason, end.finished_at)
         draft = self._db.drafts.get(end.id)
@@ -221,7 +221,7 @@ class MemoryRuns(MemoryPart):
         if session is not None and (ended or not rows):
             self._db.remember(session, session.epoch, [StoredEntry(storable(entry), now, None)])
 
-    def _hand_over(self, rows: Collection[int], run: RunRow) -> None:
+    def _assign_rows(self, rows: Collection[int], run: RunRow) -> None:
         """Assign pending rows without a run to a run."""
         pending = self._db.pending
         free = [row for row in rows if row in pending and pending[row].run_id is None]
@@ -282,7 +282,7 @@ class MemoryRuns(MemoryPart):
         row = self._db.cron.logs.get(run.occurrence)
         return row is not None and row.node == node
 
-    def _take_draft(self, run: NewRun) -> None:
+    def _assign_draft(self, run: NewRun) -> None:
         """Give a run the draft of an earlier run for its messages."""
         found = [draft for draft in self._db.drafts.values() if draft.inbox & set(run.inbox)]
         # Of several the newest whose id is known. Sorting twice: instants cannot be negated.

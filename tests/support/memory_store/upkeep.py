@@ -43,7 +43,7 @@ class MemoryUpkeep(MemoryPart):
     async def sweep_outbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
         behind = (row for row in self._db.outbox.values() if row.id > after)
         looked = [row for row, _ in zip(behind, range(upkeep_rules.MOST_SWEPT), strict=False)]
-        gone = [row for row in looked if _is_done_with(row, now) and not self._is_told_of(row)]
+        gone = [row for row in looked if _is_done_with(row, now) and not self._is_referred_to(row)]
         self._db.deleted_messages += counted_messages(gone)
         for row in gone:
             del self._db.outbox[row.id]
@@ -223,7 +223,7 @@ class MemoryUpkeep(MemoryPart):
         of_others = message.occurrence is not None or message.heartbeat_run is not None
         return row.session is not None and message.run_id is not None and not of_others
 
-    def _is_told_of(self, row: OutboxRecord) -> bool:
+    def _is_referred_to(self, row: OutboxRecord) -> bool:
         """Return whether a stored occurrence or heartbeat run refers to a message."""
         message = row.message
         return (

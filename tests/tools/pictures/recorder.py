@@ -65,7 +65,7 @@ class Recorder:
         self._stream = pyte.ByteStream(self._cells)
         self._process: subprocess.Popen[bytes] | None = None
         self._last_s = time.monotonic()
-        self._keep()
+        self._save_frame()
 
     @property
     def text(self) -> str:
@@ -172,7 +172,7 @@ class Recorder:
                 for hidden, text in self._shown.items():
                     data = data.replace(hidden, text)
                 self._stream.feed(data)
-                self._keep()
+                self._save_frame()
         self._pass()
         return True
 
@@ -183,9 +183,9 @@ class Recorder:
 
     def _show(self, text: str) -> None:
         self._stream.feed(text.encode())
-        self._keep()
+        self._save_frame()
 
-    def _keep(self) -> None:
+    def _save_frame(self) -> None:
         buffer = self._cells.buffer
         columns = range(self.columns)
         lines = tuple(tuple(buffer[y][x] for x in columns) for y in range(self.rows))

@@ -50,7 +50,7 @@ async def test_a_process_that_has_expired_writes_nothing_of_what_it_had_claimed(
         frozen.store.away = False
         await asyncio.sleep(60)
         assert frozen.channel.texts() == []
-        assert await live.said_in_history() == ["one", "re: one"]
+        assert await live.texts_in_history() == ["one", "re: one"]
         assert await live.outcomes() == [Outcome.LOST, Outcome.COMPLETED]
         assert len(frozen.database.nodes) == 2
 
@@ -134,7 +134,7 @@ async def test_a_gateway_that_is_cut_off_has_ended_its_work_before_another_begin
         await until(lambda: channel.receiving == 1)
         assert first.node() != was
         assert await second.outcomes() == [Outcome.LOST, Outcome.COMPLETED]
-        assert await second.said_in_history() == ["one", "done"]
+        assert await second.texts_in_history() == ["one", "done"]
 
 
 @pytest.mark.parametrize("stuck_too", ["recover", "end_lease", "nodes"])

@@ -85,7 +85,7 @@ async def test_what_was_used_by_a_run_that_was_stopped_is_recorded() -> None:
         await asyncio.sleep(1)
         (run,) = await gateway.store.runs()
         assert (run.outcome, run.usage, run.model) == (Outcome.CANCELLED, used(2, 50), "m")
-        assert await gateway.said_in_history() == ["go", "native [cancelled]"]
+        assert await gateway.texts_in_history() == ["go", "native [cancelled]"]
 
 
 def spending(usage: Usage) -> ScriptedAgent:

@@ -63,7 +63,7 @@ async def test_a_chat_goes_on(step: Step) -> None:
         assert await gateway.ask("one") == texts.FAILED
         assert await gateway.ask("two") == "re: two"
         assert await gateway.outcomes() == [Outcome.FAILED, Outcome.COMPLETED]
-        assert (await gateway.said_in_history())[::2] == ["one", "two"]
+        assert (await gateway.texts_in_history())[::2] == ["one", "two"]
         assert gateway.pending == []
 
 
@@ -179,4 +179,4 @@ async def test_a_message_whose_end_meets_bugs_in_the_store_has_failed(times: int
         assert await gateway.ask("one") == texts.FAILED
         assert await gateway.ask("two") == "re: two"
         told = [] if times == 2 else ["one", "[failed]"]  # it may be the prompt that meets the bug
-        assert await gateway.said_in_history() == [*told, "two", "re: two"]
+        assert await gateway.texts_in_history() == [*told, "two", "re: two"]

@@ -24,7 +24,7 @@ async def test_an_answer_with_halves_is_sent_and_remembered(
     async with a_process(ScriptedAgent(Stream(pieces, every_s=2), Say("next"))) as gateway:
         assert await gateway.ask("hi") == text
         assert await gateway.ask("and then?") == "next"
-        assert await gateway.said_in_history() == ["hi", text, "and then?", "next"]
+        assert await gateway.texts_in_history() == ["hi", text, "and then?", "next"]
 
 
 async def test_what_is_streamed_never_has_a_half() -> None:

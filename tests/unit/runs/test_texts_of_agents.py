@@ -25,7 +25,7 @@ async def test_an_answer_with_halves_is_sent_and_remembered(
     async with a_process(ScriptedAgent(Stream(pieces, every_s=2), Say("next"))) as gateway:
         assert await gateway.ask("hi") == text
         assert await gateway.ask("and then?") == "next"
-        assert await gateway.said_in_history() == ["hi", text, "and then?", "next"]
+        assert await gateway.texts_in_history() == ["hi", text, "and then?", "next"]
 
 
 async def test_what_is_streamed_never_has_a_half() -> None:
@@ -68,7 +68,7 @@ async def test_thoughts_are_neither_shown_nor_sent_nor_remembered(pieces: tuple[
     agent, channel = ScriptedAgent(Stream(pieces, every_s=2)), RecordingChannel(drafting=True)
     async with a_process(agent, channels=(channel,)) as gateway:
         assert await gateway.ask("hi") == "Good day"
-        assert await gateway.said_in_history() == ["hi", "Good day"]
+        assert await gateway.texts_in_history() == ["hi", "Good day"]
         shown = [said.text for said in channel.signals if isinstance(said, RunText)]
         assert "".join(shown) == "Good day"
         assert not [text for text in channel.drafted if "secret" in str(text)]

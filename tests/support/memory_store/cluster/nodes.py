@@ -181,9 +181,9 @@ class MemoryNodes(MemoryPart):
         calls = {run: self._db.interrupted_work(run)[0] for run in ids}
         for session, message in rules.apologies(gave_up, apology, calls):
             self._db.enqueue([message], session=session, now=now)
-        return RecoveryReport((), tuple(_cut_run(run) for run in cut), len(lost))
+        return RecoveryReport((), tuple(_interrupted_run(run) for run in cut), len(lost))
 
 
-def _cut_run(run: RunRow) -> InterruptedRun:
+def _interrupted_run(run: RunRow) -> InterruptedRun:
     outcome = Outcome.LOST if run.end is None else run.end.outcome
     return InterruptedRun(run.new.id, run.new.session, run.new.target, outcome)

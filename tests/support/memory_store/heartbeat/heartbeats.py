@@ -40,12 +40,12 @@ class MemoryHeartbeats(MemoryPart):
     async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
         plans = storable(tuple(plans))
         for plan in plans:
-            self._put_heartbeat(grid.planned(self._heartbeat(plan.agent), plan, now))
+            self._store_heartbeat(grid.planned(self._heartbeat(plan.agent), plan, now))
 
     async def replan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
         by_agent = {plan.agent: plan for plan in storable(tuple(plans))}
         for known in self._of_agents(by_agent):
-            self._put_heartbeat(grid.replanned(known, by_agent[known.agent], now))
+            self._store_heartbeat(grid.replanned(known, by_agent[known.agent], now))
             items = self._db.heartbeat_runs.items[known.agent]
             items.update({key: min(done_at, now) for key, done_at in items.items()})
 
@@ -68,13 +68,13 @@ class MemoryHeartbeats(MemoryPart):
     def _change_heartbeat(self, agent: AgentName, how: Callable[[Heartbeat], Heartbeat]) -> bool:
         known = self._db.heartbeat_runs.heartbeats.get(storable(agent))
         if known is not None:
-            self._put_heartbeat(how(known))
+            self._store_heartbeat(how(known))
         return known is not None
 
     def _heartbeat(self, agent: AgentName) -> Heartbeat:
         return self._db.heartbeat_runs.heartbeats.get(agent) or Heartbeat(agent, None)
 
-    def _put_heartbeat(self, heartbeat: Heartbeat) -> None:
+    def _store_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Store a heartbeat, and send a notice if its next run has moved."""
         before = self._heartbeat(heartbeat.agent)
         self._db.heartbeat_runs.heartbeats[heartbeat.agent] = heartbeat

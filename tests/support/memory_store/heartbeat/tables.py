@@ -85,18 +85,18 @@ class HeartbeatTables:
     def forget_message(self, row: int, message: OutboundMessage) -> None:
         """Record that a message of the outbox was deleted."""
         if message.heartbeat_run is not None:
-            _take_out(self.said, message.heartbeat_run, row)
+            _remove_from(self.said, message.heartbeat_run, row)
         if message.alert:
-            _take_out(self.alerts, message.alert, row)
+            _remove_from(self.alerts, message.alert, row)
 
     def forget_run(self, run: NewRun) -> None:
         """Record that a run was deleted."""
         if run.heartbeat_run is not None:
-            _take_out(self.runs, run.heartbeat_run, run.id)
+            _remove_from(self.runs, run.heartbeat_run, run.id)
             self._sessions.pop(run.session, None)
             self.paid.pop(run.heartbeat_run, None)
         elif run.payer in self._sessions:
-            _take_out(self.paid, self._sessions[run.payer], run.id)
+            _remove_from(self.paid, self._sessions[run.payer], run.id)
 
     def enter_event(self, agent: AgentName, text: str, now: datetime) -> HeartbeatEvent:
         """Add an event."""
@@ -233,7 +233,7 @@ class HeartbeatTables:
         self.told.discard(row.id)
 
 
-def _take_out(lists: dict[Key, list[Item]], key: Key, item: Item) -> None:
+def _remove_from(lists: dict[Key, list[Item]], key: Key, item: Item) -> None:
     """Remove an item from one of several lists, and the list with its last item."""
     if item in lists.get(key, ()):
         lists[key].remove(item)

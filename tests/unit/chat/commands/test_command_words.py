@@ -21,7 +21,7 @@ async def test_words_behind_new_are_the_first_message_of_the_new_conversation() 
         await until(lambda: len(gateway.channel.texts("ann")) == 3)
         assert gateway.channel.texts("ann")[1] == NEW_SESSION
         assert gateway.scripted.prompts == ["hello", "what is the capital of France?"]
-        assert (await gateway.said_in_history())[0] == "what is the capital of France?"
+        assert (await gateway.texts_in_history())[0] == "what is the capital of France?"
 
 
 async def test_words_behind_new_wait_for_nothing_that_it_stops() -> None:
@@ -32,7 +32,7 @@ async def test_words_behind_new_wait_for_nothing_that_it_stops() -> None:
         await gateway.say("\uff0fnew\u200b what now?")
         await until(lambda: agent.prompts == ["works", "what now?"])
         await until(lambda: gateway.pending == [])
-        assert (await gateway.said_in_history())[0] == "what now?"
+        assert (await gateway.texts_in_history())[0] == "what now?"
 
 
 async def test_words_behind_new_come_once_after_a_crash() -> None:
@@ -47,7 +47,7 @@ async def test_words_behind_new_come_once_after_a_crash() -> None:
         await second.gateway.accept([replace(asked, redelivered=True)])
         await until(lambda: second.pending == [])
         assert second.scripted.prompts == ["what now?"]
-        assert (await second.said_in_history())[0] == "what now?"
+        assert (await second.texts_in_history())[0] == "what now?"
 
 
 async def test_an_edit_of_words_behind_new_is_an_edit_of_these_words() -> None:
@@ -59,7 +59,7 @@ async def test_an_edit_of_words_behind_new_is_an_edit_of_these_words() -> None:
             edit = replace(asked, text=text, external_id=f"edit {number}", edits=asked.external_id)
             await gateway.gateway.accept([edit])
             await until(lambda: gateway.pending == [])
-        said = await gateway.said_in_history()
+        said = await gateway.texts_in_history()
         assert said[:2] == ["what now?", "re: what now?"]
         assert [line.splitlines()[-1] for line in said[2:]] == ["what then?"]
 

@@ -43,7 +43,7 @@ async def test_each_undo_takes_one_more_turn_until_there_is_none() -> None:
         for text in ("now?", "one"):
             assert await gateway.ask("/undo") == undone(text)
         assert await gateway.ask("/undo") == NOTHING_TO_UNDO
-        assert await gateway.said_in_history() == []
+        assert await gateway.texts_in_history() == []
 
 
 async def test_two_in_one_batch_undo_two_turns() -> None:
@@ -100,7 +100,7 @@ async def test_a_failed_turn_can_be_undone() -> None:
         await gateway.ask("one")
         await gateway.ask("two")
         assert await gateway.ask("/undo") == undone("two")
-        assert await gateway.said_in_history() == ["one", "one!"]
+        assert await gateway.texts_in_history() == ["one", "one!"]
 
 
 async def test_while_something_runs_or_waits_nothing_is_undone() -> None:
@@ -111,7 +111,7 @@ async def test_while_something_runs_or_waits_nothing_is_undone() -> None:
         assert await gateway.ask("/undo") == UNDO_BUSY
         gateway.scripted.release()
         await until(lambda: gateway.pending == [])
-        assert await gateway.said_in_history() == ["one", "one!", "two", "released"]
+        assert await gateway.texts_in_history() == ["one", "one!", "two", "released"]
 
 
 async def test_while_a_message_waits_for_a_provider_nothing_is_undone() -> None:
@@ -130,7 +130,7 @@ async def test_a_lost_answer_of_the_database_undoes_nothing_more() -> None:
         gateway.store.lose_answer["undo_turn"] = 1
         assert await gateway.ask("/undo") == undone("two")
         await until(lambda: gateway.pending == [])
-        assert await gateway.said_in_history() == ["one", "re: one"]
+        assert await gateway.texts_in_history() == ["one", "re: one"]
         assert await gateway.ask("/undo") == undone("one")
 
 

@@ -120,7 +120,7 @@ async def test_a_call_is_asked_about_with_buttons_and_goes_on_after_the_answer()
         await until(lambda: "paid: once" in texts(gateway))
         assert texts(gateway) == [QUESTION, f"{QUESTION}\n\n✅ Allowed once by Ann.", "paid: once"]
         assert toasts(gateway) == ["✅ Allowed once by Ann."]
-        assert await gateway.said_in_history() == ["pay Bob", "paid: once"]
+        assert await gateway.texts_in_history() == ["pay Bob", "paid: once"]
         runs = await gateway.store.runs()
         assert [run.reason for run in runs] == [None, Reason.APPROVAL]
         assert gateway.pending == []

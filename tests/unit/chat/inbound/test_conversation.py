@@ -149,7 +149,7 @@ async def test_a_failed_run_is_told_in_one_sentence() -> None:
             run, *_ = await gateway.store.runs()
             assert run.outcome is Outcome.FAILED
             assert run.error == f"{type(error).__name__}: {error}"
-            assert (await gateway.said_in_history())[-2:] == ["hello", "[failed]"]
+            assert (await gateway.texts_in_history())[-2:] == ["hello", "[failed]"]
         gateway.store.errors["begin_run"] = ValueError("a bug in the store")
         assert await gateway.ask("hello") == texts.FAILED
         assert gateway.pending == []
@@ -210,7 +210,7 @@ async def test_a_run_that_new_has_stopped_does_not_write_into_the_fresh_history(
         assert await gateway.ask("/new") == NEW_SESSION
         await gateway.ask("new")
         assert agent.requests[2].history == ()
-        assert await gateway.said_in_history() == ["new", "fresh"]
+        assert await gateway.texts_in_history() == ["new", "fresh"]
         completed, cancelled = Outcome.COMPLETED, Outcome.CANCELLED
         assert await gateway.outcomes() == [completed, cancelled, completed]
 

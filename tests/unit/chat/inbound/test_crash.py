@@ -42,7 +42,7 @@ async def test_unfinished_messages_of_a_killed_process_run_again_in_order() -> N
         assert second.channel.texts() == ["re: one", "re: two", "re: three"]
         assert await second.outcomes() == [Outcome.LOST, *[Outcome.COMPLETED] * 3]
         texts = ["one", "re: one", "two", "re: two", "three", "re: three"]
-        assert await second.said_in_history() == texts
+        assert await second.texts_in_history() == texts
         lost = RunEnded(agent.requests[0].run_id, message("").target, Outcome.LOST)
         assert second.channel.signals[0] == lost
 
@@ -238,7 +238,7 @@ async def test_a_run_whose_recording_meets_an_outage_is_stored_once_it_is_over()
         await gateway.channel.until_sent(2)
         await asyncio.sleep(60)
         assert agent.prompts == ["one", "two"]
-        assert await gateway.said_in_history() == ["one", "first", "two", "re: two"]
+        assert await gateway.texts_in_history() == ["one", "first", "two", "re: two"]
         assert gateway.channel.texts() == ["first", "re: two"]
         assert await gateway.outcomes() == [Outcome.COMPLETED] * 2
 
@@ -251,7 +251,7 @@ async def test_an_answer_that_the_database_lost_doubles_nothing(method: str) -> 
         await gateway.ask("two")
         await asyncio.sleep(60)
         assert gateway.channel.texts() == ["re: one", "re: two"]
-        assert await gateway.said_in_history() == ["one", "re: one", "two", "re: two"]
+        assert await gateway.texts_in_history() == ["one", "re: one", "two", "re: two"]
         assert await gateway.outcomes() == [Outcome.COMPLETED] * 2
         assert gateway.pending == []
 
@@ -270,7 +270,7 @@ async def _talk_through_outages(outages: list[tuple[float, float]]) -> None:
         assert agent.prompts == texts
         assert gateway.channel.texts() == [f"re: {text}" for text in texts]
         history = [part for text in texts for part in (text, f"re: {text}")]
-        assert await gateway.said_in_history() == history
+        assert await gateway.texts_in_history() == history
         assert gateway.pending == []
 
 

@@ -55,7 +55,7 @@ async def test_what_takes_longer_is_interrupted_and_runs_after_the_restart() -> 
         await gateway.channel.until_sent(1)
         assert gateway.channel.texts() == ["re: work"]
         assert await gateway.outcomes() == [Outcome.INTERRUPTED, Outcome.COMPLETED]
-        assert await gateway.said_in_history() == ["work", "re: work"]
+        assert await gateway.texts_in_history() == ["work", "re: work"]
 
 
 async def test_waiting_messages_go_back_and_run_in_order_after_the_restart() -> None:

@@ -102,7 +102,7 @@ async def test_a_file_without_a_word_is_a_message() -> None:
         assert isinstance(file, FilePart)
         assert (file.name, file.path.suffix) == ("photo.jpg", ".jpg")
         await gateway.channel.until_sent(1)
-        assert (await gateway.said_in_history())[0] == "[photo]"
+        assert (await gateway.texts_in_history())[0] == "[photo]"
 
 
 async def test_an_album_is_one_turn_with_its_files_in_order() -> None:
@@ -117,7 +117,7 @@ async def test_an_album_is_one_turn_with_its_files_in_order() -> None:
         assert [type(part) for part in request.parts] == [TextPart, FilePart, FilePart, FilePart]
         names = [part.name for part in files_of(request)]
         assert names == ["photo.jpg", "tax return.pdf", "photo.jpg"]
-        assert (await gateway.said_in_history())[0].startswith("our trip\n[photo]\n[document")
+        assert (await gateway.texts_in_history())[0].startswith("our trip\n[photo]\n[document")
 
 
 async def test_a_file_of_the_message_replied_to_comes_with_the_reply() -> None:
@@ -133,7 +133,7 @@ async def test_a_file_of_the_message_replied_to_comes_with_the_reply() -> None:
         assert [isinstance(part, FilePart) and part.quoted for part in own] == [False, False]
         assert channel.fetched == ["photo", "paper", "paper"]
         await gateway.channel.until_sent(1)
-        assert (await gateway.said_in_history())[0].startswith("> mine\n> [photo]\n\nwhich")
+        assert (await gateway.texts_in_history())[0].startswith("> mine\n> [photo]\n\nwhich")
 
 
 async def test_a_file_of_the_message_replied_to_that_is_gone_is_named() -> None:
@@ -221,7 +221,7 @@ async def test_a_quoted_message_becomes_context() -> None:
         await gateway.gateway.accept([asked])
         await gateway.channel.until_sent(1)
         assert gateway.scripted.prompts == ["> line one\n> line two\n\nand now?"]
-        assert (await gateway.said_in_history())[0] == gateway.scripted.prompts[0]
+        assert (await gateway.texts_in_history())[0] == gateway.scripted.prompts[0]
 
 
 async def test_messages_and_stops_are_taken_in_while_a_file_is_downloaded() -> None:

@@ -43,7 +43,7 @@ async def test_what_is_said_after_a_held_up_new_waits_although_a_look_fails_in_b
         gateway.store.broken = set()
         await gateway.channel.until_sent(3)
         assert gateway.channel.texts() == ["re: first", NEW_SESSION, "re: after"]
-        assert await gateway.said_in_history() == ["after", "re: after"]
+        assert await gateway.texts_in_history() == ["after", "re: after"]
 
 
 async def test_what_is_said_while_a_held_up_new_is_tried_again_waits_for_its_end() -> None:
@@ -59,7 +59,7 @@ async def test_what_is_said_while_a_held_up_new_is_tried_again_waits_for_its_end
         await gateway.channel.until_sent(4)
         assert gateway.scripted.prompts == ["one", "two", "three"]
         history = ["one", "re: one", "two", "re: two", "three", "re: three"]
-        assert await gateway.said_in_history() == history
+        assert await gateway.texts_in_history() == history
 
 
 async def test_a_session_is_held_up_no_longer_than_its_row_although_the_answer_was_lost() -> None:

@@ -65,7 +65,7 @@ async def test_an_edit_of_a_message_in_its_burst_changes_what_is_asked() -> None
         await asyncio.sleep(30)
         assert gateway.scripted.prompts == ["hello\nworld"]
         assert gateway.pending == []
-        assert await gateway.said_in_history() == ["hello\nworld", "re: hello\nworld"]
+        assert await gateway.texts_in_history() == ["hello\nworld", "re: hello\nworld"]
 
 
 async def test_the_agent_reads_the_formatting_and_people_their_words() -> None:
@@ -77,7 +77,7 @@ async def test_the_agent_reads_the_formatting_and_people_their_words() -> None:
         await arrive(gateway, edit(asked, "Read it", formatted="Read [it](https://example.org)"))
         assert gateway.scripted.prompts == ["Read [this](https://example.com)"]
         told = ["Read [this](https://example.com)", noted("Read [it](https://example.org)")]
-        assert [text for text in await gateway.said_in_history() if "Read" in text][::2] == told
+        assert [text for text in await gateway.texts_in_history() if "Read" in text][::2] == told
         cut = [replace(message("a"), cut=True, formatted="**a**"), message("b")]
         await gateway.gateway.accept(cut)
         await gateway.channel.until_sent(2)
@@ -114,7 +114,7 @@ async def test_an_edit_of_a_message_that_is_worked_on_is_noted(*, again: bool) -
         await asyncio.sleep(30)
         assert agent.prompts == ["do this"]
         notes = [noted("now this")] if again else [noted("now this"), noted("no, that")]
-        assert await gateway.said_in_history() == [*notes, "do this", "done"]
+        assert await gateway.texts_in_history() == [*notes, "do this", "done"]
         assert gateway.pending == []
 
 
@@ -145,7 +145,7 @@ async def test_an_edit_that_changes_nothing_changes_nothing(times: int) -> None:
             await arrive(gateway, said)
         await arrive(gateway, edit(unseen, "@bot hello"), shown)
         await agent.until_active(1)
-        before = await gateway.said_in_history()
+        before = await gateway.texts_in_history()
         again = replace(photo, ref="another reference")
         for _ in range(times):
             await arrive(
@@ -157,10 +157,10 @@ async def test_an_edit_that_changes_nothing_changes_nothing(times: int) -> None:
                 edit(shown, "look", attachments=(again,)),
             )
         await asyncio.sleep(30)
-        assert await gateway.said_in_history() == before
+        assert await gateway.texts_in_history() == before
         assert len(agent.requests) == 4
         await arrive(gateway, edit(two, "2"), edit(shown, "look", attachments=()))
-        notes = [text for text in await gateway.said_in_history() if text not in before]
+        notes = [text for text in await gateway.texts_in_history() if text not in before]
         assert notes == [noted("2"), noted("look")], "the formatting and the file are gone"
         agent.release()
 
@@ -187,7 +187,7 @@ async def test_an_edit_of_a_message_that_was_dropped_is_noted() -> None:
         agent.release()
         await agent.until_started(2)
         assert agent.prompts == ["works", "waits"]
-        assert noted("still dropped") in await gateway.said_in_history()
+        assert noted("still dropped") in await gateway.texts_in_history()
 
 
 async def test_an_edit_of_a_stopped_message_starts_nothing() -> None:
@@ -275,7 +275,7 @@ async def test_an_edit_of_a_message_that_a_run_has_taken_in_is_noted() -> None:
         await arrive(gateway, edit(two, "due"))
         agent.finish.set()
         await gateway.channel.until_sent(1)
-        assert await gateway.said_in_history() == [noted("due"), "one\ntwo", "done"]
+        assert await gateway.texts_in_history() == [noted("due"), "one\ntwo", "done"]
         assert gateway.pending == []
         session = await gateway.store.session(session_of())
         assert session is not None

@@ -359,7 +359,7 @@ async def test_what_waited_in_the_queue_keeps_its_place() -> None:
         await gateway.say("one", "two", apart_s=2)
         await gateway.channel.until_sent(3)
         assert gateway.channel.texts() == [texts.KEPT, "re: one", "re: two"]
-        assert await gateway.said_in_history() == ["one", "re: one", "two", "re: two"]
+        assert await gateway.texts_in_history() == ["one", "re: one", "two", "re: two"]
 
 
 async def test_what_waited_behind_a_held_message_stays_behind_when_the_outage_ends() -> None:

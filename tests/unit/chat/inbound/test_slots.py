@@ -70,7 +70,7 @@ async def test_nothing_that_an_abandoned_run_says_reaches_history_or_chat() -> N
         assert len(agent.finished) == 1
         assert gateway.channel.shown(agent.requests[0].run_id) == "early"
         assert gateway.channel.texts() == ["Stopped."]
-        assert await gateway.said_in_history() == ["one", "[abandoned]"]
+        assert await gateway.texts_in_history() == ["one", "[abandoned]"]
         (run,) = await gateway.store.runs()
         assert (run.outcome, run.reason) == (Outcome.ABANDONED, Reason.STOPPED)
         assert gateway.pending == []
@@ -86,7 +86,7 @@ async def test_a_burst_becomes_one_turn_with_all_texts_and_ends_all_its_rows() -
         turn = "one\ntwo\nthree"
         assert (request.prompt, gateway.channel.texts()) == (turn, [f"re: {turn}"])
         assert gateway.pending == []
-        assert await gateway.said_in_history() == [turn, f"re: {turn}"]
+        assert await gateway.texts_in_history() == [turn, f"re: {turn}"]
 
 
 async def test_bursts_of_two_people_in_a_group_are_two_turns() -> None:
@@ -129,7 +129,7 @@ async def test_a_run_that_takes_too_long_is_stopped_or_abandoned_and_told(
         assert gateway.channel.texts() == [texts.timed_out(Reason.RUN_TIMEOUT)]
         (run,) = await gateway.store.runs()
         assert (run.outcome, run.reason) == (outcome, Reason.RUN_TIMEOUT)
-        assert await gateway.said_in_history() == ["work", entry]
+        assert await gateway.texts_in_history() == ["work", entry]
 
 
 class Raising:

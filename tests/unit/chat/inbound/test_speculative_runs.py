@@ -42,7 +42,7 @@ async def test_a_message_starts_its_run_at_once_and_a_further_one_lets_it_begin_
         await gateway.channel.until_sent(1)
         assert agent.prompts == ["one", "one\ntwo\nthree"]
         assert gateway.channel.texts() == ["re: one\ntwo\nthree"]
-        assert await gateway.said_in_history() == ["one\ntwo\nthree", "re: one\ntwo\nthree"]
+        assert await gateway.texts_in_history() == ["one\ntwo\nthree", "re: one\ntwo\nthree"]
         assert await ends(gateway) == [
             (Outcome.INTERRUPTED, Reason.MERGED),
             (Outcome.COMPLETED, None),

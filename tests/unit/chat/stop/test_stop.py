@@ -44,7 +44,7 @@ async def test_stop_cancels_the_run_and_says_so() -> None:
         await until(lambda: not gateway.dispatcher.runs())
         (run,) = await gateway.store.runs()
         assert (run.outcome, run.reason) == (Outcome.CANCELLED, Reason.STOPPED)
-        assert await gateway.said_in_history() == ["work", "so far\n[cancelled]"]
+        assert await gateway.texts_in_history() == ["work", "so far\n[cancelled]"]
         assert gateway.pending == []
         assert await gateway.ask("/stop") == texts.NOTHING_RUNNING
         assert await gateway.store.outbox() == []
@@ -133,7 +133,7 @@ async def test_nothing_of_a_cancelled_run_is_shown_after_its_cancellation() -> N
         assert gateway.channel.shown(agent.requests[0].run_id) == "before"
         assert isinstance(gateway.channel.signals[-1], RunEnded)
         assert gateway.channel.texts() == ["Stopped."]
-        assert await gateway.said_in_history() == ["work", "before\n[cancelled]"]
+        assert await gateway.texts_in_history() == ["work", "before\n[cancelled]"]
 
 
 async def test_the_end_of_a_run_that_the_database_never_began_is_signalled() -> None:
@@ -190,7 +190,7 @@ async def test_the_final_write_of_a_stopped_run_waits_for_the_database() -> None
         gateway.store.away = False
         await asyncio.sleep(10)
         assert await gateway.outcomes() == [Outcome.CANCELLED]
-        assert await gateway.said_in_history() == ["work", "so far\n[cancelled]"]
+        assert await gateway.texts_in_history() == ["work", "so far\n[cancelled]"]
 
 
 @pytest.mark.parametrize("side", ["slow_before_s", "slow_after_s"])

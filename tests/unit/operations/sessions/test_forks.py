@@ -47,7 +47,7 @@ async def test_a_fork_goes_on_at_the_console_and_leaves_the_original(
     assert made == SessionFork(made.session, session_of(), 4, made.chat)
     assert made.session == f"agent:main:console:direct:{made.chat}"
     assert await go_on(gateway, made, "three") == ["one", "re: one", "two", "re: two"]
-    assert await gateway.said_in_history() == ["one", "re: one", "two", "re: two"]
+    assert await gateway.texts_in_history() == ["one", "re: one", "two", "re: two"]
     # Also by a message from outside.
     sent = await gateway.control.sessions.send_message(made.session, "four", queue=False)
     await until(lambda: gateway.pending == [])
