@@ -30,9 +30,9 @@ FAULTS: list[tuple[Make, str, str]] = [
 
 
     (changing(lambda m: replace(m, text=m.text.strip("\n").replace("\n\n", " "))),
-     "what somebody says comes in as it was said", "reaches the intake"),
+     "a received message has every field", "reaches the intake"),
     (changing(lambda m: replace(m, sent_at=m.sent_at.replace(tzinfo=None))),
-     "what somebody says comes in as it was said", "aware of its zone"),
+     "a received message has every field", "aware of its zone"),
     (changing(lambda m: replace(m, target=replace(m.target, channel="other"))),
      "only what the runtime knows is handed over", "names its channel"),
     (changing(lambda m: replace(m, external_id=m.target.chat)),
@@ -55,7 +55,7 @@ FAULTS: list[tuple[Make, str, str]] = [
     (faulty.ForgetsWhatWasCancelled,
      "what was not committed when receive was cancelled comes again", "reaches the intake"),
     (faulty.WaitsForTheStore, "what comes while nothing can be committed is offered too", "/stop"),
-    (faulty.MixesUp, "messages of a chat come in the order in which they were said", "in order"),
+    (faulty.MixesUp, "messages of a chat arrive in order", "in order"),
     (faulty.LeavesATask, "receive ends when it is cancelled and can begin again",
      "leaves no task behind"),
     (faulty.EndsWhenCancelledWithoutAWord, "receive ends when it is cancelled and can begin again",
@@ -74,9 +74,9 @@ FAULTS: list[tuple[Make, str, str]] = [
     (raising(NotSent), "a message whose answer is lost is maybe sent", "is MaybeSent"),
     (raising(NotSent), "a message that came too soon says how long to wait", "is RateLimited"),
     (raising(NotSent), "a message that is never accepted is undeliverable", "is Undeliverable"),
-    (raising(NotSent), "a chat that is gone is told as gone", "is ChatGone"),
+    (raising(NotSent), "sending to a deleted chat raises chat gone", "is ChatGone"),
     (raising(NotSent), "a chat that moved tells where to", "is ChatMoved"),
-    (raising(NotSent), "an account that is refused is told as refused", "is ChannelRefused"),
+    (raising(NotSent), "a refused account raises channel refused", "is ChannelRefused"),
     (faulty.ClaimsToHaveSent, "a message that certainly did not leave is not sent",
      "raises a ChannelError"),
     (faulty.SwallowsCancellation, "a send that is cancelled ends and the next one arrives",
@@ -112,7 +112,7 @@ FAULTS: list[tuple[Make, str, str]] = [
     (faulty.KeepsTypingForEver, "close leaves nothing behind and may be called twice",
      "leaves no task behind"),
     (faulty.SendsAfterClose, "after close nothing is sent", "but it returned"),
-    (faulty.HasNoPace, "its pace is one that can be kept", "a gap of -1"),
+    (faulty.HasNoPace, "its rate limits are valid", "a gap of -1"),
     (faulty.RenamesItself, "its names never change", "same while it receives"),
     (faulty.SendsItsAtSign, "its handle is a bare word and stays", "a word without @"),
     (faulty.Hooked, "where no hook is offered there is none", "hook is None"),
@@ -185,10 +185,10 @@ async def test_a_kind_that_takes_any_key_is_found() -> None:
     async with recording() as rig:
         rig.kind = faulty.CarelessKind()
         with pytest.raises(ContractViolation, match="unknown key"):
-            await CHECKS["a wrong setting is told by its name"](rig)
+            await CHECKS["an unknown setting is named in the error"](rig)
         rig.kind = None
         with pytest.raises(ContractViolation, match="has a kind"):
-            await CHECKS["a wrong setting is told by its name"](rig)
+            await CHECKS["an unknown setting is named in the error"](rig)
 
 
 async def test_a_file_over_the_limit_that_is_fetched_is_found() -> None:
@@ -201,7 +201,7 @@ async def test_a_file_over_the_limit_that_is_fetched_is_found() -> None:
 async def test_drafts_and_files_that_are_not_offered_are_found() -> None:
     async with recording() as rig:
         with pytest.raises(ContractViolation, match="is False"):
-            await CHECKS["where drafts are not offered none are asked for"](rig)
+            await CHECKS["a channel without drafts refuses them"](rig)
     async with recording(faulty.DropsFiles) as rig:
         with pytest.raises(ContractViolation, match="read its name"):
             await CHECKS["a file that cannot be sent is not lost in silence"](rig)
@@ -235,14 +235,14 @@ def test_what_applies_follows_from_what_a_rig_offers() -> None:
     assert "a chat that moved tells where to" in names
     assert {str(check) for check in bare - whole} == {
         "a file that cannot be sent is not lost in silence",
-        "where drafts are not offered none are asked for",
+        "a channel without drafts refuses them",
     }
     applied = {str(check) for check in bare | whole}
     assert CHECKS.keys() - applied == {
         "a file over the limit is not fetched",
         "a hook refuses strangers",
         "a hook takes nothing while nobody receives",
-        "a wrong setting is told by its name",
+        "an unknown setting is named in the error",
     }
 
 
