@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,15 +52,41 @@ def folder(noun: Noun) -> Path:
     return ROOT / "goclaw_py" / "operations" / noun.name
 
 
+@cache
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def words(path: Path) -> frozenset[str]:
+    return frozenset(word.strip("\"'`,()") for word in text(path).split())
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """The nodes that use or declare something: the same for each noun, so they are found once."""
+    kinds = ast.Call, ast.Attribute, ast.arg, ast.AnnAssign, ast.Assign
+    return tuple(node for node in ast.walk(ast.parse(text(path))) if isinstance(node, kinds))
+
+
+@cache
+def files() -> tuple[Path, ...]:
+    """The files of the product that may use an operation or a route."""
+    suffixes = (".py", ".html", ".js", ".json", ".sql")
+    tops = (ROOT / "goclaw_py", ROOT / "channels")
+    return tuple(p for top in tops for p in sorted(top.rglob("*")) if p.suffix in suffixes)
+
+
 def called(noun: Noun, path: Path) -> set[str]:
     """The operations that a file uses.
 
     ``control.approvals.list(...)``, ``Approvals.list``, or the same of a variable of this type.
     """
     found = set()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = {noun.service.__name__, *variables(noun, tree)}
-    for node in ast.walk(tree):
+    if noun.name not in text(path) and noun.service.__name__ not in text(path):
+        return set()
+    names = {noun.service.__name__, *variables(noun, path)}
+    for node in nodes(path):
         match node:
             case ast.Call(
                 func=ast.Attribute(attr=name, value=ast.Attribute(attr=owner, value=holder))
@@ -72,18 +99,18 @@ def called(noun: Noun, path: Path) -> set[str]:
     return found & noun.operations.keys()
 
 
-def variables(noun: Noun, tree: ast.Module) -> set[str]:
+def variables(noun: Noun, path: Path) -> set[str]:
     """The names of what is declared as ``Approvals``, and of ``service = control.approvals``."""
     kind = noun.service.__name__
     declared = set()
-    for node in ast.walk(tree):
+    for node in nodes(path):
         match node:
             case ast.arg(arg=name, annotation=ast.Name(id=annotated)):
                 declared |= {name} if annotated == kind else set()
             case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id=annotated)):
                 declared |= {name} if annotated == kind else set()
     assigned = set()
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Assign):
             target, value = node.targets[0], node.value
             targets = target.elts if isinstance(target, ast.Tuple) else [target]
@@ -106,18 +133,14 @@ def files_outside(noun: Noun) -> dict[str, set[str]]:
     # Texts about commands of chats name no pages.
     paths -= {f"/{name}" for name, _ in MENU}
     found: dict[str, set[str]] = {}
-    for top in ("goclaw_py", "channels"):
-        for path in sorted((ROOT / top).rglob("*")):
-            if path.suffix not in (".py", ".html", ".js", ".json", ".sql") or path.is_relative_to(
-                folder(noun)
-            ):
-                continue
-            words = {word.strip("\"'`,()") for word in path.read_text(encoding="utf-8").split()}
-            named = words & paths
-            if path.suffix == ".py":
-                named |= {one for one in called(noun, path) if f"{noun.name}.{one}" not in SHARED}
-            if named:
-                found[str(path.relative_to(ROOT))] = named
+    for path in files():
+        if path.is_relative_to(folder(noun)):
+            continue
+        named = {*(words(path) & paths)}
+        if path.suffix == ".py":
+            named |= {one for one in called(noun, path) if f"{noun.name}.{one}" not in SHARED}
+        if named:
+            found[str(path.relative_to(ROOT))] = named
     return found
 
 
