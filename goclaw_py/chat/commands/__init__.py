@@ -5,15 +5,13 @@ Start at ``command``, which says what a command is; ``registry`` finds them, and
 
 The rules of SPEC CMD-5:
 
-Also `/approve`, `/deny` (AGENT-11), `/start`, `/help` (grouped, with examples), `/status` (agent,
-model, what runs and for how long, queued, next jobs, context use), `/new` (= `/reset`: stops, then
-a fresh history), `/undo` (CMD-7), `/queue MODE`, `/jobs`, `/heartbeat [on|off|now|why|show|add
-TEXT|done N]`, `/timezone ZONE`, `/mute DURATION`, `/usage`, `/whoami`; published as the command
-menu. Only those who may talk to the agent may use them; times are told as people write them, in
-the zone that the chat has chosen: "today 08:59", "tomorrow 09:00", "yesterday 23:10", "Fri 09:00"
-within six days, else with the date; where it has chosen none, jobs and heartbeats name theirs.
-Below a failure is a button that tries the same messages again, once, with the id of the run.
-Checklist, mute, queue mode: owners (approved, and not as guest; listed in `allow`; at the
+The commands are those of ``MENU`` and ``docs/guide/commands.md``; `/start` greets. `/help` is
+grouped, with examples; `/status` has agent, model, what runs and for how long, queued, next jobs,
+context use. Only those who may talk to the agent may use them; times are told as people write
+them, in the zone that the chat has chosen: "today 08:59", "tomorrow 09:00", "yesterday 23:10",
+"Fri 09:00" within six days, else with the date; where it has chosen none, jobs and heartbeats name
+theirs. Below a failure is a button that tries the same messages again, once, with the id of the
+run. Checklist, mute, queue mode: owners (approved, and not as guest; listed in `allow`; at the
 console). `/queue` shows mode and numbers; `/queue MODE` holds for the messages to come in this
 chat, through `/new` and restarts; `/queue default` goes back to the settings; any other word gets
 one line that lists the modes. Words and files behind `/new` are the first message of the new

@@ -70,10 +70,16 @@ class OwnersOnly:
 
     Args:
         when: Returns whether a use is for owners only; others are for everybody.
+
+    Raises ``ValueError`` for an empty refusal: people would think that the bot is broken.
     """
 
-    refusal: str
+    refusal: str = "Only an owner can use this command."
     when: Callable[[CommandUse], bool] = lambda _: True
+
+    def __post_init__(self) -> None:
+        if not self.refusal.strip():
+            raise ValueError("the refusal of a command must not be empty")
 
 
 @dataclass(frozen=True, slots=True)

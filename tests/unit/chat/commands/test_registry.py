@@ -14,6 +14,7 @@ from goclaw_py.chat.commands.command import (
     ChatCommand,
     CommandServices,
     CommandUse,
+    HandlerDecides,
     HelpGroup,
     OwnersOnly,
     answer_command,
@@ -27,9 +28,11 @@ from goclaw_py.core.chat_commands import (
     unread_words,
 )
 from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.session_keys import DirectPolicy
 from goclaw_py.records import InboxKind, InboxRow
+from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
-from tests.support.harness import message, session_of
+from tests.support.harness import Ways, a_process, message, session_of
 
 
 def test_every_command_is_declared_and_no_other() -> None:
@@ -56,6 +59,36 @@ def test_the_guide_explains_every_command_of_the_menu_and_no_other() -> None:
     guide = (Path(__file__).parents[4] / "docs/guide/commands.md").read_text("utf-8")
     named = set(re.findall(r"(?<![\w.])/([a-z]+)", guide.split("## ")[0]))
     assert named == {name for name, _ in MENU} | {"reset"}
+
+
+FOR_OWNERS = {"queue": "/queue steer", "heartbeat": "/heartbeat on", "mute": "/mute 2h"}
+"""What only owners may type, for each command of which some uses are for owners only."""
+
+
+async def test_each_command_for_owners_is_refused_to_a_guest() -> None:
+    """SPEC CMD-5: in an open chat everybody may talk, and nobody is an owner by that."""
+    who = {one.name: one.who for one in COMMANDS.values() if isinstance(one.who, OwnersOnly)}
+    ways = Ways(access=DirectPolicy.OPEN)
+    async with a_process(ways=ways, channels=(RecordingChannel(trusted=False),)) as gateway:
+        answers = {name: await gateway.ask(text) for name, text in FOR_OWNERS.items()}
+    assert answers == {name: one.refusal for name, one in who.items()}
+
+
+def test_an_owners_only_command_has_a_refusal() -> None:
+    assert OwnersOnly().refusal
+    with pytest.raises(ValueError, match="must not be empty"):
+        OwnersOnly(" ")
+
+
+def test_a_handler_that_decides_is_tested_by_its_clause() -> None:
+    """``HandlerDecides`` checks nothing: a test of the clause has to type the command."""
+    tests = Path(__file__).parents[3]
+    files = [*tests.glob("unit/chat/**/test_*.py"), *tests.glob("security/test_*.py")]
+    texts = [path.read_text("utf-8") for path in files if path != Path(__file__)]
+    for name, command in COMMANDS.items():
+        if isinstance(command.who, HandlerDecides):
+            clause, typed = command.who.clause, re.compile(rf"[\"']/{name}\b")
+            assert any(clause in text and typed.search(text) for text in texts), name
 
 
 @pytest.mark.parametrize("is_owner", [True, False])
