@@ -119,6 +119,7 @@ class Noun:
             by the name of the record.
         text: Those that may: see ``web.message_text``.
         chat_changes: Methods of the store by which commands and buttons of chats change it.
+        notices: What its page says after an action, by the word in the address (``back_to``).
     """
 
     name: str
@@ -127,6 +128,7 @@ class Noun:
     plain: Mapping[str, str] = field(default_factory=dict)
     text: Mapping[str, str] = field(default_factory=dict)
     chat_changes: Actions = field(default_factory=dict)
+    notices: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def operations(self) -> Mapping[str, Operation]:

@@ -38,5 +38,10 @@ HEARTBEATS: Final = Noun(
         "Row": "text",
         "TickEdit": "box",
     },
+    notices={
+        "muted": "Muted.",
+        "unmuted": "It is no longer muted.",
+        "told": "The event is part of the next heartbeat.",
+    },
 )
 """``GET /api/heartbeats`` is ``GET /api/heartbeats/{agent}`` for all agents."""

@@ -46,5 +46,11 @@ JOBS: Final = Noun(
         "Program": "argv",
         "Prompt": "text",
     },
+    notices={
+        "made": "Created.",
+        "done": "Done.",
+        "paused": "Paused.",
+        "resumed": "It is active again.",
+    },
 )
 """``GET /api/jobs/{job}/upcoming`` computes from a job and the settings, as commands do."""

@@ -25,6 +25,7 @@ from goclaw_py.core.actors import acting
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.pagination import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.operations.control import Control
+from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import MAX_BODY_BYTES, PING, PING_S
 from goclaw_py.web.pages.rendering import THEMES, Pages
@@ -62,25 +63,17 @@ NOTICES: Final = {
     "nothing": "There was nothing to do.",
     "saved": "Saved.",
     "asked": "Requested. It starts as soon as possible.",
-    "retried": "It will be retried.",
-    "dropped": "Dropped.",
     "removed": "Removed.",
-    "signed-out": "Signed out.",
-    "revoked": "Revoked.",
     "deleted": "The conversation was deleted.",
-    "approved": "Approved.",
     "answered": "Answered.",
     "late": "It has been answered already, or its time is over.",
     "welcome": "Signed in.",
-    "made": "Created.",
-    "done": "Done.",
-    "paused": "Paused.",
-    "resumed": "It is active again.",
-    "muted": "Muted.",
-    "unmuted": "It is no longer muted.",
-    "told": "The event is part of the next heartbeat.",
+    **{key: text for noun in NOUNS for key, text in noun.notices.items()},
 }
-"""The notices after an action. The address selects one of these."""
+"""The notices after an action: those that several pages use, and those of one noun.
+
+The address selects one of these.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.pages import make_site
+from goclaw_py.web.pages.services import NOTICES
 from goclaw_py.web.sign_ins import SignIns, settings_actor
 from tests.support.memory_store import MemoryStore
 from tests.unit.web.fakes import NOW, FakeControl
@@ -72,7 +73,10 @@ class Browser(httpx.AsyncClient):
 
     def __init__(self, app: ASGIApp) -> None:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        super().__init__(transport=transport, base_url="http://localhost:8420", headers=HTML)
+        hooks = {"response": [_has_a_known_notice]}
+        super().__init__(
+            transport=transport, base_url="http://localhost:8420", headers=HTML, event_hooks=hooks
+        )
 
     async def send_form(self, path: str, **fields: object) -> httpx.Response:
         content = urlencode(fields).encode()
@@ -92,6 +96,12 @@ class Browser(httpx.AsyncClient):
         answer = await self.send_form(path, **fields)
         _said(answer, status, parts)
         return answer.text
+
+
+async def _has_a_known_notice(answer: httpx.Response) -> None:
+    """A redirect after an action says something: an unknown notice shows nothing."""
+    notice = httpx.URL(answer.headers.get("location", "/")).params.get("notice")
+    assert notice is None or notice in NOTICES, notice
 
 
 def _said(answer: httpx.Response, status: int, parts: tuple[str, ...]) -> str:
