@@ -9,6 +9,7 @@ import pytest
 
 from goclaw_py.core.ids import MAIN_AGENT, HeartbeatRunId, NodeId
 from goclaw_py.core.outcomes import HeartbeatRunKind
+from goclaw_py.records.bound import bind
 from goclaw_py.schedule.heartbeat.alerts import Alerts
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
 from goclaw_py.schedule.heartbeat.execution import HeartbeatExecution, HeartbeatOutcome
@@ -55,7 +56,8 @@ async def test_the_third_failure_in_a_row_is_reported_until_a_run_ends_well(
 ) -> None:
     incidents: Any = Incidents()
     unused: Any = None
-    alerts = Alerts(incidents, unused, {}, unused, unused, incidents)
+    store = bind(incidents, lambda: NodeId("here"))
+    alerts = Alerts(store, unused, {}, unused, unused, incidents)
     heartbeat = Heartbeat(MAIN_AGENT, timedelta(minutes=30), failures=before)
     claim = HeartbeatClaim(
         RUN, MAIN_AGENT, HeartbeatRunKind.INTERVAL, START, START, None, heartbeat
