@@ -31,6 +31,7 @@ PLACE: Final = "/openapi.json"
 JSON: Final = "application/json"
 METHODS: Final = ("get", "put", "post", "delete", "patch")
 _EXAMPLES: Final = "examples.json"
+_LIKE: Final = "$like"
 _ERROR: Final[_Json] = {"$ref": "#/components/schemas/ApiError"}
 _REFUSED: Final = {
     401: "The token is missing or wrong. Only over TCP.",
@@ -198,9 +199,22 @@ def _name(schema: _Json) -> str:
 
 @cache
 def _known() -> _Json:
-    """Return the examples by the names of schemas."""
+    """Return the examples by the names of schemas.
+
+    Within them ``{"$like": "OutboxRow", "error": null}`` is the example of ``OutboxRow`` with
+    another value, so that a new field of a record needs one example.
+    """
     nouns = (files(noun.package) / _EXAMPLES for noun in NOUNS)
     known: _Json = {}
     for place in (files(__package__) / _EXAMPLES, *nouns):
         known |= json.loads(place.read_text())
-    return known
+
+    def whole(value: Any) -> Any:
+        if isinstance(value, list):
+            return [whole(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        own = {key: whole(one) for key, one in value.items() if key != _LIKE}
+        return whole(known[value[_LIKE]]) | own if _LIKE in value else own
+
+    return {name: whole(example) for name, example in known.items()}
