@@ -30,6 +30,7 @@ from goclaw_py.records import (
     SessionQuery,
     StoredRun,
 )
+from tests.support.run_filters import EVERY_FILTER
 from tests.support.stores import (
     ANN,
     BOB,
@@ -124,12 +125,8 @@ async def test_runs_are_read_in_pages_whole_and_in_part(world: World) -> None:
             assert "".join(run.id for run in found).replace("r", "") == wanted, query
 
 
-VALUES: dict[str, object] = {
-    "agent": OTHER,
-    "trigger": Trigger.CRON,
-    "outcome": Outcome.FAILED,
-    "sender": "telegram/default/7",
-}
+ONLY = replace(EVERY_FILTER, agent=OTHER)
+VALUES = {one.name: getattr(ONLY, one.name) for one in fields(RunFilter)}
 """A value of each field of a filter, which some runs have and others have not."""
 
 
@@ -149,13 +146,14 @@ async def some_more_runs(world: World) -> None:
 
 
 async def test_each_combination_of_conditions_selects_what_has_all_of_them(world: World) -> None:
-    """Whatever index it reads. A new field of ``RunFilter`` needs a value above."""
+    """Whatever index it reads. ``some_more_runs`` needs some with a value of a new field."""
     await some_more_runs(world)
     everything = await world.b.runs(RunQuery(limit=100))
-    assert VALUES.keys() == {one.name for one in fields(RunFilter)}
+    for name, value in VALUES.items():
+        assert {getattr(run, name) == value for run in everything} == {True, False}, name
     for number in range(2 ** len(VALUES)):
         picked = {name: one for n, (name, one) in enumerate(VALUES.items()) if number >> n & 1}
-        only = RunFilter(**picked)  # type: ignore[arg-type]
+        only = RunFilter(**picked)
         wanted = [
             run
             for run in everything

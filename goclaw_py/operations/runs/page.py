@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
@@ -38,6 +38,8 @@ from goclaw_py.web.pages.filters import (
 )
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, place
 
+_FILTERS: Final = tuple(one.name for one in fields(RunFilter))
+
 SHOWN: Final = 50
 _ALWAYS: Final = (RUNNING, Outcome.COMPLETED.value, Outcome.FAILED.value)
 _STATES: Final = ("", *_ALWAYS, *(one.value for one in Outcome if one.value not in _ALWAYS))
@@ -62,14 +64,14 @@ SHORTEST: Final = timedelta(seconds=1)
 
 def routes(service: PageServices) -> list[Route]:
     """Return the list, the timeline, and the page of a run."""
-    params = params_of("range", "agent", "trigger", "sender", "session")
+    params = params_of("range", *(one for one in _FILTERS if one != "outcome"), "session")
     listed = Page(
         *("/runs", "runs", "Runs", partial(_list, service), params, 2.0),
         is_cached=True,
         part="runs/page.html",
         frame="filtered.html",
     )
-    params = params_of("span", "from", "to", "agent", "trigger", "outcome")
+    params = params_of("span", "from", "to", *(one for one in _FILTERS if one != "sender"))
     timeline = Page(
         *("/timeline", "timeline", "Timeline", partial(_timeline, service), params, 2.0),
         is_cached=True,

@@ -103,8 +103,8 @@ def _lists(api: APIRouter, control: Control) -> None:
     ) -> list[StoredRun]:
         """List runs, the newest first.
 
-        All given conditions apply: of one `session`, of one `agent`, with one `trigger`, with one
-        `outcome`, of one `sender`, started `since` then, only `active` ones.
+        All given conditions apply. `since`: those that started then or later; `active`: those in
+        progress.
         """
         wanted = replace(query, active=active, limit=limit + 1, before=before)
         return page.of(await control.runs.list(wanted), limit)

@@ -7,26 +7,30 @@ from dataclasses import fields, replace
 
 import pytest
 
-from goclaw_py.core.ids import AgentName, RunId
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.ids import RunId
 from goclaw_py.records import NEWEST_RUNS, RunFilter, RunQuery
+from tests.support.run_filters import EVERY_FILTER, values
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
-ALL = "--agent main --trigger api --outcome lost --limit 7"
-EVERYTHING = RunQuery(only=RunFilter(AgentName("main"), Trigger.API, Outcome.LOST), limit=7)
-NO_OPTION = {"sender"}
+NO_OPTION = ("sender",)
 """Filters that the API and the page have, and the command does not."""
+ONLY = RunFilter(
+    **{
+        one.name: getattr(EVERY_FILTER, one.name)
+        for one in fields(RunFilter)
+        if one.name not in NO_OPTION
+    }
+)
 
 
 def test_options_select_runs_by_every_field_of_a_filter(
     goclaw: Shell, database: FakeControl
 ) -> None:
-    unused = {one.name for one in fields(RunFilter) if getattr(EVERYTHING.only, one.name) is None}
-    assert unused == NO_OPTION
-    assert goclaw("runs", "list", *ALL.split()).code == 0
-    assert database.calls == [("runs", EVERYTHING)]
+    options = [word for name, text in values(ONLY).items() for word in (f"--{name}", text)]
+    assert goclaw("runs", "list", *options, "--limit", "7").code == 0
+    assert database.calls == [("runs", RunQuery(only=ONLY, limit=7))]
 
 
 def test_without_options_the_newest_runs_are_listed(goclaw: Shell, database: FakeControl) -> None:

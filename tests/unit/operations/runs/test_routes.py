@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 
 import pytest
@@ -10,16 +10,16 @@ import pytest
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.operations.runs.operations import RunRecord
-from goclaw_py.records import ALL_RUNS, NEWEST_RUNS, RunFilter, RunQuery
+from goclaw_py.records import ALL_RUNS, NEWEST_RUNS, RunQuery
 from goclaw_py.runs.step_views import step_view
+from tests.support.run_filters import EVERY_FILTER
 from tests.unit.web import fakes
 from tests.unit.web.harness import Gateway
 
 pytestmark = pytest.mark.real_time
 
-FEW = RunFilter(AgentName("a b&c"), Trigger.CRON, Outcome.TIMED_OUT, "telegram/default/7")
+FEW = replace(EVERY_FILTER, agent=AgentName("a b&c"))
 EVERYTHING = RunQuery(
     only=FEW,
     session=fakes.SESSION,
@@ -39,7 +39,7 @@ def one_more(query: RunQuery) -> RunQuery:
 
 @pytest.mark.parametrize(("given", "none"), [(FEW, ALL_RUNS), (EVERYTHING, NEWEST_RUNS)])
 def test_every_field_is_tried(given: object, none: object) -> None:
-    """A new field of a filter needs an example above."""
+    """A new field of ``RunFilter`` needs a value in ``EVERY_FILTER``."""
     for one in fields(type(none)):  # type: ignore[arg-type]
         assert getattr(given, one.name) != getattr(none, one.name), one.name
 
