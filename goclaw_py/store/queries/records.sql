@@ -198,25 +198,24 @@ cross join lateral (
     select lane, outcome, count(*) as runs
     from runs
     where outcome is not null
-      and started_at >= ($1::timestamptz[])[p.part + 1]
-      and started_at < ($1::timestamptz[])[p.part + 2]
-      and ($2::text is null or agent = $2)
-      and ($3::text is null or trigger = $3)
-      and ($4::text is null or outcome = $4)
-      and ($5::text is null or sender = $5)
+      -- use: in_a_part
     group by lane, outcome
     union all
     select lane, null, count(*)
     from runs
     where outcome is null
-      and started_at >= ($1::timestamptz[])[p.part + 1]
-      and started_at < ($1::timestamptz[])[p.part + 2]
-      and ($2::text is null or agent = $2)
-      and ($3::text is null or trigger = $3)
-      and ($4::text is null or outcome = $4)
-      and ($5::text is null or sender = $5)
+      -- use: in_a_part
     group by lane
 ) as r;
+
+-- part: in_a_part
+-- The runs of a filter that started in a part of the time.
+and started_at >= ($1::timestamptz[])[p.part + 1]
+and started_at < ($1::timestamptz[])[p.part + 2]
+and ($2::text is null or agent = $2)
+and ($3::text is null or trigger = $3)
+and ($4::text is null or outcome = $4)
+and ($5::text is null or sender = $5)
 
 -- name: find
 -- Return runs whose id is between a prefix and the last id with this prefix.
