@@ -127,11 +127,26 @@ where outcome >= $8 and outcome <> 'completed' and (outcome, started_at, id) < (
 order by outcome desc, started_at desc, id desc
 limit $1;
 
--- name: newest_completed
--- The same for completed runs, which are most: uses the index of all runs.
-select * from runs
-where outcome = 'completed' and (started_at, id) < ($2, $3)
-  -- use: narrowed
+-- name: newest_filtered
+-- The same for conditions without an index of their own, such as completed runs, which are most:
+-- uses the index of all runs.
+with active as materialized (
+    select * from runs where outcome is null
+)
+select *
+from (
+    (
+        select * from runs
+        where outcome is not null and (started_at, id) < ($2, $3)
+          -- use: narrowed
+        order by started_at desc, id desc
+        limit $1
+    )
+    union all
+    select * from active
+    where (started_at, id) < ($2, $3)
+      -- use: narrowed
+) as r
 order by started_at desc, id desc
 limit $1;
 

@@ -166,8 +166,7 @@ def _statement(query: RunQuery) -> str:
         return _SQL["newest_of_trigger"]
     if only.agent is not None:
         return _SQL["newest_of_agent"]
-    if only.outcome is not None:
-        return _SQL["newest_completed"]
-    # Without the other conditions: a plan for any of them would read more rows.
-    assert only == ALL_RUNS, "a new condition needs a statement that has it"
+    if only != ALL_RUNS:
+        return _SQL["newest_filtered"]
+    # Without conditions: a plan for any of them would read more rows.
     return _SQL["newest"]
