@@ -9,7 +9,7 @@ ARGS   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep faults chaos lint types layers lock sbom dist screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-responses bench-large bench-cluster bench-soak bench-start compare golden simulate chaos-cluster chaos-telegram chaos-kills clean ledger
+.PHONY: help run tools test check check-deep faults chaos lint types layers lock sbom dist screenshots schema-page vendor bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-responses bench-large bench-cluster bench-soak bench-start compare golden simulate chaos-cluster chaos-telegram chaos-kills clean ledger
 
 help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -35,6 +35,9 @@ faults: $(VENV)/.ready  ## plant 400 small faults in the product, one at a time;
 
 ledger: $(VENV)/.ready    ## measure what things cost, print what has changed, and write docs/costs.md
 	@$(BIN)/python -m tests.ledger --write
+
+vendor: $(VENV)/.ready    ## fetch the files of others that the dashboard ships (needs npm), and check their digests
+	@$(BIN)/python -m tests.tools.vendor $(ARGS)
 
 # For example: make simulate ARGS="--seeds 200 --seed 7"
 simulate: $(VENV)/.ready  ## simulate clusters of gateways in 10,000 random fault scenarios, in virtual time

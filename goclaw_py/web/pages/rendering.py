@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Final
 from urllib.parse import quote
 
@@ -33,31 +35,83 @@ _DAY_S: Final = 86_400
 _EXACT: Final = Markup(" data-exact")
 _CLOCK: Final = Markup(" data-clock")
 
+
+@dataclass(frozen=True, slots=True)
+class MenuEntry:
+    """An entry of the menu, or a tab. ``counted`` names the number that stands beside it."""
+
+    address: str
+    name: str
+    icon: str = ""
+    counted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MenuGroup:
+    """Entries of the menu under a common name."""
+
+    name: str
+    entries: tuple[MenuEntry, ...]
+
+
+MENU: Final = (
+    MenuGroup("", (MenuEntry("/chat", "Chat", "message-circle"),)),
+    MenuGroup(
+        "Overview",
+        (MenuEntry("/", "Now", "layout-dashboard"), MenuEntry("/health", "Health", "activity")),
+    ),
+    MenuGroup(
+        "Activity",
+        (
+            MenuEntry("/runs", "Runs", "play"),
+            MenuEntry("/sessions", "Sessions", "messages-square"),
+            MenuEntry("/deliveries", "Deliveries", "send", counted="failed"),
+            MenuEntry("/logs", "Logs", "scroll-text"),
+        ),
+    ),
+    MenuGroup(
+        "Automation",
+        (
+            MenuEntry("/jobs", "Jobs", "calendar-clock"),
+            MenuEntry("/heartbeats", "Heartbeats", "heart-pulse"),
+            MenuEntry("/approvals", "Approvals", "shield-check", counted="approvals"),
+        ),
+    ),
+    MenuGroup(
+        "Admin",
+        (
+            MenuEntry("/people", "People", "users"),
+            MenuEntry("/usage", "Usage", "chart-column"),
+            MenuEntry("/settings", "Settings", "settings"),
+        ),
+    ),
+)
+"""The menu. Pages that are not in it are tabs of one that is."""
+
+TABS: Final = (
+    (MenuEntry("/runs", "List"), MenuEntry("/timeline", "Timeline")),
+    (MenuEntry("/logs", "Log lines"), MenuEntry("/audit", "Audit log")),
+    (
+        MenuEntry("/people", "People"),
+        MenuEntry("/sign-ins", "Sign-ins"),
+        MenuEntry("/tokens", "API tokens"),
+    ),
+)
+"""Pages that belong together: the first is in the menu."""
+
 NAVIGATION: Final = (
-    ("/", "Now"),
-    ("/runs", "Runs"),
+    *((entry.address, entry.name) for group in MENU for entry in group.entries),
     ("/timeline", "Timeline"),
-    ("/sessions", "Sessions"),
-    ("/jobs", "Jobs"),
-    ("/heartbeats", "Heartbeats"),
-    ("/deliveries", "Deliveries"),
-    ("/approvals", "Approvals"),
-    ("/chat", "Chat"),
-    ("/people", "People"),
-    ("/usage", "Usage"),
-    ("/logs", "Logs"),
-    ("/health", "Health"),
-    ("/settings", "Settings"),
     ("/audit", "Audit log"),
 )
-"""The pages in the order of the menu."""
+"""The pages that every gateway has: address, name."""
 
 THEMES: Final = (
-    ("", "Theme of the system", "\u25d0"),
-    ("light", "Light theme", "\u2600"),
-    ("dark", "Dark theme", "\u263d"),
+    ("", "Theme of the system", "sun-moon"),
+    ("light", "Light theme", "sun"),
+    ("dark", "Dark theme", "moon"),
 )
-"""The themes: value, name, sign."""
+"""The themes: value, name, icon."""
 
 _COMMAND: Final = re.compile(r"see: goclaw ([a-z]+)(?: [\w-]+)*?(?: ([\w.-]+))?\Z")
 _PAGES: Final = {
@@ -88,7 +142,8 @@ class Pages:
     Args:
         read: Returns the text of a message as people in its chat read it.
         signs_out: Whether the person has signed in, and can sign out.
-        navigation: The pages in the menu.
+        navigation: The menu.
+        absent: Addresses of tabs that this gateway does not have.
     """
 
     def __init__(
@@ -97,8 +152,10 @@ class Pages:
         *,
         read: Read,
         signs_out: bool,
-        navigation: Sequence[tuple[str, str]] = NAVIGATION,
+        navigation: Sequence[MenuGroup] = MENU,
+        absent: Sequence[str] = (),
     ) -> None:
+        self.has_menu = bool(navigation)
         self._templates = Environment(
             loader=ChoiceLoader(
                 [
@@ -126,8 +183,12 @@ class Pages:
             read=read,
             page_of=page_of,
         )
+        self._templates.tests["opened_by"] = _is_opened_by
+        tabs = [tuple(one for one in group if one.address not in absent) for group in TABS]
+        of_path = {one.address: group for group in tabs for one in group if len(group) > 1}
         self._templates.globals.update(
-            opens=_opens,
+            tabs_of=lambda path: of_path.get(path, ()),
+            parent_of=lambda path: of_path[path][0].address if path in of_path else "",
             navigation=navigation,
             themes=THEMES,
             assets=assets.version,
@@ -139,29 +200,50 @@ class Pages:
         return self._templates.get_template(template).render(facts, actor=acting())
 
 
-def _opens(actor: Actor, path: str) -> bool:
-    """Return whether a person may open a page; guests of the web chat have a menu of their own."""
-    return actor.role is None or may(actor, "GET", path)
+def _is_opened_by(path: str, actor: Actor | None) -> bool:
+    """Return whether a person may open a page."""
+    return actor is None or actor.role is None or may(actor, "GET", path)
 
 
 class Assets:
-    """Style, script and icon, read once; ``version`` changes with their contents."""
+    """Style, scripts and icons, read once; ``version`` changes with their contents.
+
+    The style is Pico in a layer, so that our rules win without being more specific, then ours. The
+    icons are one file of symbols.
+    """
 
     TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
     def __init__(self) -> None:
         folder = files(__package__) / "static"
+        vendor = folder / "vendor"
         self.contents = {
             each.name: each.read_bytes()
-            for each in sorted(folder.iterdir(), key=lambda each: each.name)
+            for each in (*sorted(folder.iterdir(), key=_name), vendor / "idiomorph.min.js")
             if each.name.rpartition(".")[2] in self.TYPES
         }
+        pico = (vendor / "pico.min.css").read_bytes()
+        self.contents["style.css"] = b"@layer pico{%s}\n%s" % (pico, self.contents["style.css"])
+        symbols = (_symbol(each) for each in sorted((vendor / "icons").iterdir(), key=_name))
+        self.contents["icons.svg"] = (
+            '<svg xmlns="http://www.w3.org/2000/svg">' + "".join(symbols) + "</svg>"
+        ).encode()
         digest = hashlib.sha256(b"\0".join(self.contents.values()))
         self.version = digest.hexdigest()[:12]
 
     def type_of(self, name: str) -> str:
         """Return the media type of a file."""
         return self.TYPES[name.rpartition(".")[2]]
+
+
+def _name(file: Traversable) -> str:
+    return file.name
+
+
+def _symbol(icon: Traversable) -> str:
+    """Return an icon as a symbol, which pages use by its name."""
+    shapes = icon.read_text("utf-8").partition(">\n")[2].partition(">\n")[2].rpartition("</svg>")[0]
+    return f'<symbol id="{icon.name.removesuffix(".svg")}" viewBox="0 0 24 24">{shapes}</symbol>'
 
 
 def when(value: datetime | None, *, exact: bool = False, clock: bool = False) -> Markup:

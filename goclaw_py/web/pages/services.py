@@ -48,6 +48,9 @@ CACHED_FACTOR: Final = 20
 
 _MOST_CACHED: Final = 50
 
+COUNTS_S: Final = 2.0
+"""The numbers in the menu are at most this old when a page is made."""
+
 Facts = Mapping[str, object]
 Query = Mapping[str, str]
 LoadFacts = Callable[[Query], Awaitable[Facts]]
@@ -248,6 +251,8 @@ class PageServices:
         self._pages = pages
         self._now_s = now_s
         self._loading: dict[tuple[str, ...], asyncio.Task[dict[str, object]]] = {}
+        self._counts: Mapping[str, int] = {}
+        self._counted_s = -COUNTS_S
 
     def now(self) -> datetime:
         """Return the present instant."""
@@ -276,19 +281,29 @@ class PageServices:
             key = _part_key(page, query)
 
             async def make() -> str:
-                return self.render(page.live_template, await self._load(page, query))
+                part = self.render(page.live_template, await self._load(page, query))
+                return part + self.render("counts.html", {"counts": await self.counts()})
 
             seen = request.headers.get("last-event-id", "")
             return ClosedStream(self.hub.stream(LivePart(key, make, page.every_s), seen))
 
         return Route(f"/live/{page.name}", live)
 
+    async def counts(self) -> Mapping[str, int]:
+        """Return the numbers beside entries of the menu, at most ``COUNTS_S`` old."""
+        if self._pages.has_menu and self._now_s() >= self._counted_s + COUNTS_S:
+            self._counted_s = self._now_s()
+            backlog = (await self.control.lanes.status()).backlog
+            if backlog is not None:
+                self._counts = {"failed": backlog.dead, "approvals": backlog.approvals}
+        return self._counts
+
     async def facts(self, page: Page, query: Query) -> Facts:
         """Return the facts for the templates of a page."""
         source = f"/live/{page.name}" + (f"?{urlencode(sorted(query.items()))}" if query else "")
         own = {"title": page.title, "path": page.path, "live": source, "query": query}
         own["part"] = page.live_template
-        return own | await self._load(page, query)
+        return own | await self._load(page, query) | {"counts": await self.counts()}
 
     def _soon(self, request: Request, page: Page, query: Query) -> Response:
         """Return a page that says that it takes a moment, and is replaced by the whole one."""
@@ -337,7 +352,7 @@ class PageServices:
     def answer(self, request: Request, template: str, facts: Facts, status: int = 200) -> Response:
         """Return a whole page, with the notice that the address selects."""
         notice = NOTICES.get(request.query_params.get("notice", ""), "")
-        own = {"notice": notice, "theme": theme_of(request)}
+        own = {"notice": notice, "theme": theme_of(request), "counts": self._counts}
         whole = {**own, "error": "", "live": "", "query": {}} | dict(facts)
         return HTMLResponse(self.render(template, whole), status)
 

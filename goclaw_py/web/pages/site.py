@@ -42,7 +42,7 @@ from goclaw_py.web.pages import now
 from goclaw_py.web.pages.chat import files as chat_files
 from goclaw_py.web.pages.chat import page as chat_page
 from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
-from goclaw_py.web.pages.rendering import NAVIGATION, THEMES, Assets, Pages
+from goclaw_py.web.pages.rendering import THEMES, Assets, Pages
 from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, form
 from goclaw_py.web.pages.signing_in.pages import SignInPages, own_place
 from goclaw_py.web.sealing import SEAL, sealed
@@ -52,8 +52,8 @@ _POLICY: Final = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        # Pictures that are about to be sent.
-        "img-src 'self' blob:",
+        # Pictures that are about to be sent, and the signs in form fields, which Pico has inside.
+        "img-src 'self' blob: data:",
         "connect-src 'self'",
         "form-action 'self'",
         "frame-ancestors 'none'",
@@ -106,9 +106,8 @@ def make_site(
     """
     control = without_text(control)
     assets, parts = Assets(), parts or SiteParts()
-    of_token = () if access.sign_ins is None else access_page.PAGES
-    menu = (*NAVIGATION, *of_token)
-    pages = Pages(assets, read=parts.read, signs_out=bool(access.token), navigation=menu)
+    absent = [path for path, _ in access_page.PAGES] if access.sign_ins is None else ()
+    pages = Pages(assets, read=parts.read, signs_out=bool(access.token), absent=absent)
     closing = closing_of(api)
     service = PageServices(control, Hub(closing), pages, access.now_s)
     routes = [
