@@ -1,9 +1,9 @@
 """Fetch the files of others that the dashboard ships from npm, and check their digests.
 
-``make vendor`` calls it. ``sources.toml`` beside the files says which package and version each comes
-from. To take a newer version, change version and integrity there and call it with ``--new``: it
-then writes the digests of the files instead of checking them. To add an icon, create an empty file
-with its name and do the same.
+``make vendor`` calls it. ``sources.toml`` says which package and version each comes from. To take a
+newer version, change version and integrity there and call it with ``--new``: it then writes the
+digests of the files instead of checking them. To add an icon, create an empty file with its name
+and do the same.
 """
 
 from __future__ import annotations
