@@ -30,6 +30,7 @@ from goclaw_py.records.chats import (
 from goclaw_py.records.filters import (
     ALL_RUNS,
     MOST_RUNS_COUNTED,
+    MOST_RUNS_SEARCHED,
     NEWEST_RUNS,
     NEWEST_SESSIONS,
     RunFilter,
@@ -101,6 +102,7 @@ from goclaw_py.records.people import (
 )
 from goclaw_py.records.rewind import LastTurn, RewindStore, StoredStep
 from goclaw_py.records.runs import (
+    PROMPT_CHARS,
     InterruptedSubagent,
     NewRun,
     RunDensity,
@@ -133,8 +135,10 @@ __all__ = [
     "ALL_RUNS",
     "MOST_COUNTED",
     "MOST_RUNS_COUNTED",
+    "MOST_RUNS_SEARCHED",
     "NEWEST_RUNS",
     "NEWEST_SESSIONS",
+    "PROMPT_CHARS",
     "WAITING_APPROVALS",
     "AcceptedMessages",
     "ActivityQuery",

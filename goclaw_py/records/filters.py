@@ -36,6 +36,8 @@ class RunQuery:
         session: Only those of this session.
         since: Only those that started then or later.
         active: Only those in progress.
+        search: Only those of the newest ``MOST_RUNS_SEARCHED`` with this text in their prompt,
+            whatever the case of A to Z; a run in progress has none yet.
         before: Only those after this one in the list: the ``cursor`` of the last one of a page.
     """
 
@@ -43,11 +45,15 @@ class RunQuery:
     session: SessionKey | None = None
     since: datetime | None = None
     active: bool = False
+    search: str = ""
     limit: int = 50
     before: Cursor | None = None
 
 
 NEWEST_RUNS: Final = RunQuery()
+
+MOST_RUNS_SEARCHED: Final = 10_000
+"""The number of runs whose prompts one search reads, so that its time has a limit."""
 
 MOST_RUNS_COUNTED: Final = 50_000
 """The largest number of ended runs that are counted by outcome, so that its time has a limit."""

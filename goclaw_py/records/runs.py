@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
+from typing import Final, Protocol
 
 from goclaw_py.core.ids import (
     AgentName,
@@ -219,7 +219,9 @@ class RunEnd:
 class StoredRun:
     """A stored run. ``outcome`` is None while it is running.
 
-    ``sender`` asked for it, or for its parent: ``channel/account/id``, ``api``; None: nobody.
+    Args:
+        sender: Who asked for it, or for its parent: ``channel/account/id``, ``api``; None: nobody.
+        prompt: The first characters of what it was asked, in lists; "" if that is not known.
     """
 
     id: RunId
@@ -244,6 +246,7 @@ class StoredRun:
     occurrence: OccurrenceId | None = None
     sender: str | None = None
     notes: tuple[RunNote, ...] = ()
+    prompt: str = ""
 
     @property
     def cursor(self) -> Cursor:
@@ -255,6 +258,10 @@ class StoredRun:
         for_s = (now - self.started_at).total_seconds()
         where = self.session, self.agent, self.lane
         return RunView(self.id, *where, RunState.RUNNING, for_s, parent=self.parent)
+
+
+PROMPT_CHARS: Final = 200
+"""The number of characters of a prompt in a list of runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,6 +399,10 @@ class RunStore(Protocol):
         after: Cursor | None = None,
     ) -> list[RunSpan]:
         """Return runs that were running at some time in ``since <= t < until``, oldest first."""
+
+    async def run_prompts(self, runs: Collection[RunId]) -> dict[RunId, str]:
+        """Return the first ``PROMPT_CHARS`` characters of what each run was asked, if stored."""
+        ...
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:
         """Return the history entries that a run added, in order, even after a reset."""

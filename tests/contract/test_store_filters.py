@@ -7,22 +7,25 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.records import (
     ALL_MESSAGES,
     ALL_RUNS,
     NEWEST_SESSIONS,
+    PROMPT_CHARS,
     DeadLetterQuery,
     MessageFilter,
     NewInbox,
     OutboxQuery,
     OutboxState,
     RunFilter,
+    RunQuery,
     SessionQuery,
     SessionState,
 )
+from goclaw_py.runs.agent_loop import Role
 from tests.support.stores import (
     AGENT,
     ANN,
@@ -32,6 +35,7 @@ from tests.support.stores import (
     World,
     at,
     end,
+    entry,
     key_of,
     message,
     new_run,
@@ -120,6 +124,33 @@ async def test_runs_of_a_time_are_selected(world: World) -> None:
             assert [span.id for span in found] == wanted, only
         density = await world.b.run_density(T0, at(20), parts=2, only=only)
         assert sum(one.runs for one in density) == len(wanted), only
+
+
+async def test_runs_are_found_by_their_prompts(world: World) -> None:
+    prompts = ("Order 100% of \\ milk", "Ärger 😀", "x" * 300)
+    for number, prompt in enumerate(prompts):
+        await world.a.begin_run(new_run(f"r{number}", started_at=at(number)), node=A)
+        said = (entry(prompt), entry("milk too", Role.ASSISTANT))
+        done = end(f"r{number}", Outcome.FAILED if number else Outcome.COMPLETED)
+        await world.a.finish_run(replace(done, history=said), node=A)
+    await world.a.begin_run(new_run("r3", started_at=at(3)), node=A)
+    for search, query, wanted in (
+        ("", RunQuery(), "3210"),
+        ("ORDER 100%", RunQuery(), "0"),
+        ("\\ m", RunQuery(), "0"),
+        ("o_d", RunQuery(), ""),
+        ("Ä", RunQuery(), "1"),
+        ("ä", RunQuery(), ""),
+        ("😀", RunQuery(only=RunFilter(outcome=Outcome.FAILED)), "1"),
+        ("😀", RunQuery(only=RunFilter(outcome=Outcome.COMPLETED)), ""),
+        ("r", RunQuery(limit=1), "1"),
+        ("r", RunQuery(since=at(1)), "1"),
+        ("x", RunQuery(active=True), ""),
+    ):
+        found = await world.b.runs(replace(query, search=search))
+        assert "".join(run.id[1] for run in found) == wanted, (search, query)
+    known = await world.b.run_prompts([RunId(f"r{number}") for number in range(4)])
+    assert known == {"r0": "Order 100% of \\ milk", "r1": "Ärger 😀", "r2": "x" * PROMPT_CHARS}
 
 
 async def test_sessions_are_selected(world: World) -> None:

@@ -129,6 +129,7 @@ class Listed:
     outcome: Annotated[Outcome | None, typer.Option(help="List only runs with this outcome.")] = (
         None
     )
+    search: Annotated[str, typer.Option(help="List only runs with this text in their prompt.")] = ""
     limit: Limit = 50
     active: Annotated[
         bool,
@@ -143,7 +144,13 @@ class Listed:
     def query(self, session: SessionKey | None) -> RunQuery:
         """Return the query: options that are called as fields of ``RunFilter`` select by them."""
         only = RunFilter(**{one.name: getattr(self, one.name, None) for one in fields(RunFilter)})
-        return RunQuery(only=only, session=session, active=self.active, limit=self.limit)
+        return RunQuery(
+            only=only,
+            session=session,
+            active=self.active,
+            search=self.search,
+            limit=self.limit,
+        )
 
 
 @app.command("list")
@@ -177,6 +184,7 @@ _COLUMNS = (
     "STARTED",
     Column("TOOK", drop=1),
     Column("OUTCOME", state=True),
+    Column("PROMPT", least=16, drop=3),
     Column("KEY", drop=9),
 )
 
@@ -189,6 +197,7 @@ def _row(run: StoredRun, names: DisplayNames) -> tuple[str, ...]:
         clock(run.started_at),
         duration_of(run),
         outcome(run),
+        one_line(run.prompt),
         run.session,
     )
 

@@ -16,5 +16,5 @@ RUNS: Final = Noun(
         Least.TEXT: ("GET /runs/view", "GET /live/run", "GET /runs/{prefix}"),
     },
     plain={"StepView": "name", "StoredRun": "model sender", "ToolCall": "name"},
-    text={"StepView": "text", "StoredRun": "error", "ToolCall": "arguments result"},
+    text={"StepView": "text", "StoredRun": "error prompt", "ToolCall": "arguments result"},
 )

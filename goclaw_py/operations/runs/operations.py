@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from goclaw_py.core.actors import Least
+from goclaw_py.core.ids import RunId
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.declare import operation
@@ -130,5 +131,10 @@ class Runs:
     # The last one: below it, ``list`` in a signature would be this method.
     @operation("GET /api/runs", Least.VIEWER)
     async def list(self, query: RunQuery = NEWEST_RUNS) -> list[StoredRun]:
-        """Return runs, the newest first."""
-        return await self._store.runs(query)
+        """Return runs, the newest first, with their prompts."""
+        runs = await self._store.runs(query)
+        prompts = await self._store.run_prompts([run.id for run in runs]) if runs else {}
+        if self._unfinished is not None and any(run.outcome is None for run in runs):
+            active = {run.id: run.activity for run in self._unfinished()}
+            prompts |= {RunId(id_): one.prompt for id_, one in active.items() if one is not None}
+        return [replace(run, prompt=prompts.get(run.id, "")) for run in runs]

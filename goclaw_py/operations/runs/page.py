@@ -24,7 +24,8 @@ from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.runs.operations import RUNNING
 from goclaw_py.operations.runs.timeline import PARTS, draw, pile
-from goclaw_py.records import MOST_RUNS_COUNTED, RunFilter, RunQuery
+from goclaw_py.records import MOST_RUNS_COUNTED, MOST_RUNS_SEARCHED, RunFilter, RunQuery
+from goclaw_py.web.message_text import sees_text
 from goclaw_py.web.pages.filters import (
     Field,
     ListFilters,
@@ -64,7 +65,7 @@ SHORTEST: Final = timedelta(seconds=1)
 
 def routes(service: PageServices) -> list[Route]:
     """Return the list, the timeline, and the page of a run."""
-    params = params_of("range", *(one for one in _FILTERS if one != "outcome"), "session")
+    params = params_of("range", *(one for one in _FILTERS if one != "outcome"), "search", "session")
     listed = Page(
         *("/runs", "runs", "Runs", partial(_list, service), params, 2.0),
         is_cached=True,
@@ -100,6 +101,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
         time_range("Started"),
         await of_agent(control),
         one_of("trigger", "Trigger", Trigger),
+        *((Field("search", "Search", placeholder="part of the prompt"),) if sees_text() else ()),
         *given(query, "sender", "Sender", sender_words(query.get("sender", ""))),
         *given(query, "session", "Session"),
     )
@@ -111,16 +113,21 @@ async def _list(service: PageServices, query: Query) -> Facts:
         session=SessionKey(values["session"]) if "session" in values else None,
         since=filters.since(service.now()),
         active=show == RUNNING,
+        search=values.get("search", ""),
         limit=SHOWN + 1,
         before=place(query.get("before")),
     )
-    counts, found = await asyncio.gather(control.runs.counts(wanted), control.runs.list(wanted))
+    if wanted.search:  # counting the matches would read all prompts
+        counts, found = None, await control.runs.list(wanted)
+    else:
+        counts, found = await asyncio.gather(control.runs.counts(wanted), control.runs.list(wanted))
     runs = found[:SHOWN]
     return {
         "runs": runs,
         "next": runs[-1].cursor if len(found) > SHOWN else None,
         "filters": replace(filters, tabs=_tabs(counts)),
         "most": MOST_RUNS_COUNTED,
+        "most_searched": MOST_RUNS_SEARCHED,
         "named": {
             *(run.session for run in runs),
             *(run.sender for run in runs if run.sender),
@@ -129,8 +136,10 @@ async def _list(service: PageServices, query: Query) -> Facts:
     }
 
 
-def _tabs(counts: Mapping[str, int]) -> tuple[Tab, ...]:
+def _tabs(counts: Mapping[str, int] | None) -> tuple[Tab, ...]:
     """Return the states with their counts: all, running, completed, and others that occur."""
+    if counts is None:
+        return tuple(map(Tab, _STATES))
     ended = sum(counts.values()) - counts.get(RUNNING, 0)
     more = ended >= MOST_RUNS_COUNTED
     listed = [one for one in _STATES if one in ("", *_ALWAYS) or counts.get(one)]

@@ -73,6 +73,9 @@ async def _query(only: Only, since: Since, session: Key = None) -> RunQuery:
     return RunQuery(only=only, session=session, since=since)
 
 
+Search = Annotated[str, Query(max_length=256, description="A part of the prompt.")]
+
+
 Wanted = Annotated[RunQuery, Depends(_query)]
 
 
@@ -99,14 +102,20 @@ def run_routes(control: Control) -> APIRouter:
 def _lists(api: APIRouter, control: Control) -> None:
     @serve(api, Runs.list, responses=LINK)
     async def runs(
-        page: Page, query: Wanted, before: Before, limit: Limit = 50, *, active: bool = False
+        page: Page,
+        query: Wanted,
+        before: Before,
+        limit: Limit = 50,
+        search: Search = "",
+        *,
+        active: bool = False,
     ) -> list[StoredRun]:
         """List runs, the newest first.
 
         All given conditions apply. `since`: those that started then or later; `active`: those in
-        progress.
+        progress; `search`: those of the newest 10,000 of them with this text in their prompt.
         """
-        wanted = replace(query, active=active, limit=limit + 1, before=before)
+        wanted = replace(query, active=active, search=search, limit=limit + 1, before=before)
         return page.of(await control.runs.list(wanted), limit)
 
     @serve(api, Runs.counts)

@@ -181,6 +181,7 @@ def run(row: Row) -> StoredRun:
         tools=calls(row["tools"]),
         # A newer release may know others.
         notes=tuple(note for note in RunNote if note in (row["notes"] or ())),
+        prompt="",
     )
 
 

@@ -150,6 +150,31 @@ from (
 order by started_at desc, id desc
 limit $1;
 
+-- name: newest_with_text
+-- The same for runs whose prompt has a text; only the newest that match the rest are searched.
+select *
+from (
+    select * from runs
+    where (started_at, id) < ($2, $3)
+      -- use: narrowed
+      and (not $10::boolean or outcome is null)
+    order by started_at desc, id desc
+    limit $11
+) as r
+where exists (
+    select from history as h
+    where h.run_id = r.id and h.role = 'user' and strpos(lower(h.text collate "C"), lower($12::text collate "C")) > 0
+)
+order by started_at desc, id desc
+limit $1;
+
+-- name: prompts
+-- Return the beginning of the first message of each run.
+select distinct on (run_id) run_id, left(text, $2) as prompt
+from history
+where run_id = any($1) and role = 'user'
+order by run_id, id;
+
 -- name: active
 -- Return runs that have not ended.
 select *

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import fields, replace
 from datetime import datetime
 
@@ -16,8 +16,10 @@ from goclaw_py.core.session_keys import announcement_id, first_run, job_of
 from goclaw_py.records import (
     ALL_RUNS,
     MOST_RUNS_COUNTED,
+    MOST_RUNS_SEARCHED,
     NEWEST_RUNS,
     NEWEST_SESSIONS,
+    PROMPT_CHARS,
     InterruptedSubagent,
     RunDensity,
     RunFilter,
@@ -30,6 +32,7 @@ from goclaw_py.records import (
     StoredRun,
     SubagentTask,
 )
+from goclaw_py.runs.agent_loop import Role
 from goclaw_py.store.text import storable
 from tests.support.memory_store.pages import newest
 from tests.support.memory_store.tables import CUT, MemoryPart, RunRow, SessionRecord
@@ -40,7 +43,31 @@ class MemoryRunRecords(MemoryPart):
 
     async def runs(self, query: RunQuery = NEWEST_RUNS) -> list[StoredRun]:
         found = (run for run in self._queried(query) if not (query.active and run.outcome))
-        return newest(found, query.limit, query.before)
+        if not query.search:
+            return newest(found, query.limit, query.before)
+        searched = newest(found, MOST_RUNS_SEARCHED, query.before)
+        # Of bytes only A to Z have a small letter, as in the database.
+        text = storable(query.search).encode().lower()
+        return [
+            one
+            for one in searched
+            if any(text in prompt.encode().lower() for prompt in self._prompts_of(one))
+        ][: query.limit]
+
+    async def run_prompts(self, runs: Collection[RunId]) -> dict[RunId, str]:
+        found = {run.id: self._prompts_of(run) for run in map(_run, self._db.runs.values())}
+        return {run: found[run][0][:PROMPT_CHARS] for run in runs if found.get(run)}
+
+    def _prompts_of(self, run: StoredRun) -> list[str]:
+        """Return what a run was asked, as its session has it."""
+        session = self._db.sessions.get(run.session)
+        history = [] if session is None else session.history
+        entries = (one.entry for one in sorted(history, key=lambda one: one.id))
+        return [
+            one.entry.text
+            for one in entries
+            if one.run_id == run.id and one.entry.role is Role.USER
+        ]
 
     async def run_density(
         self, since: datetime, until: datetime, *, parts: int, only: RunFilter = ALL_RUNS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import fields
 from datetime import datetime
 
@@ -14,8 +15,10 @@ from goclaw_py.core.run_events import Usage
 from goclaw_py.records import (
     ALL_RUNS,
     MOST_RUNS_COUNTED,
+    MOST_RUNS_SEARCHED,
     NEWEST_RUNS,
     NEWEST_SESSIONS,
+    PROMPT_CHARS,
     InterruptedSubagent,
     RunDensity,
     RunFilter,
@@ -45,10 +48,13 @@ class PostgresRunRecords(PostgresPart):
         if query.active and query.only.outcome is not None:
             return []
         statement, page = _statement(query), (query.limit, *place(query.before))
-        if statement == _SQL["newest"]:
+        conditions = query.session, query.since, *_conditions(query.only)
+        if query.search:
+            search = query.active, MOST_RUNS_SEARCHED, storable(query.search)
+            found = await self._pool.fetch(statement, *page, *conditions, *search)
+        elif statement == _SQL["newest"]:
             found = await self._pool.fetch(statement, *page, query.since)
         else:
-            conditions = query.session, query.since, *_conditions(query.only)
             found = await self._pool.fetch(statement, *page, *conditions)
         return [rows.run(row) for row in found]
 
@@ -66,6 +72,10 @@ class PostgresRunRecords(PostgresPart):
             _SQL["between"], since, until, limit, *place(after or OLDEST), *_conditions(only)
         )
         return [rows.from_row(RunSpan, row) for row in found]
+
+    async def run_prompts(self, runs: Collection[RunId]) -> dict[RunId, str]:
+        found = await self._pool.fetch(_SQL["prompts"], list(runs), PROMPT_CHARS)
+        return {RunId(row["run_id"]): row["prompt"] for row in found}
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:
         found = await self._pool.fetch(_SQL["history_of_run"], run)
@@ -154,8 +164,8 @@ def _conditions(only: RunFilter, without: str = "") -> tuple[object, ...]:
 def _statement(query: RunQuery) -> str:
     """Return the statement whose index skips the fewest runs."""
     only = query.only
-    if query.active:
-        return _SQL["active"]
+    if query.search or query.active:
+        return _SQL["newest_with_text" if query.search else "active"]
     if query.session is not None:
         return _SQL["newest_of_session"]
     if only.sender is not None:

@@ -46,7 +46,7 @@ async def test_the_address_selects_runs(
     browser: Browser, control: FakeControl, query: str, wanted: RunQuery
 ) -> None:
     assert (await browser.get(f"/runs?{query}")).status_code == 200
-    asked = {name: given for name, given in control.calls if name in ("runs", "run_counts")}
+    asked = {call[0]: call[1] for call in control.calls if call[0] in ("runs", "run_counts")}
     assert asked == {"runs": wanted, "run_counts": wanted}
 
 
