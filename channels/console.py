@@ -52,7 +52,7 @@ from goclaw_py.core.run_events import (
 )
 from goclaw_py.core.session_keys import is_chat_name
 from goclaw_py.core.text import is_blank
-from goclaw_py.core.web_links import WEB, guest_of
+from goclaw_py.core.web_links import WEB, guest_of, is_guest_chat
 
 NAME: Final = "console"
 ACCOUNT: Final = "default"
@@ -395,7 +395,7 @@ class ConsoleChannel(PlainChannel):
         await self._accept(replace(message, press=data, reply_to=receipt, agent=agent))
 
     def _message(self, chat: str, own_id: str, text: str) -> InboundMessage:
-        if not is_chat_name(chat):
+        if not self._is_chat(chat):
             raise ValueError(
                 f"a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -, not {chat!r}"
             )
@@ -423,6 +423,9 @@ class ConsoleChannel(PlainChannel):
         except TimeoutError:
             raise StoreUnavailable("the gateway accepts no messages now") from None
         await intake.accept([message])
+
+    def _is_chat(self, chat: str) -> bool:
+        return is_chat_name(chat)
 
     def _sender(self, chat: str) -> Sender:
         return Sender(chat)
@@ -461,6 +464,9 @@ class WebChannel(ConsoleChannel):
 
     name = WEB
     trusted = False
+
+    def _is_chat(self, chat: str) -> bool:
+        return is_guest_chat(chat)
 
     def _sender(self, chat: str) -> Sender:
         person = guest_of(chat)

@@ -17,7 +17,7 @@ from goclaw_py.chat.rasters import HEAD_BYTES, raster_type
 from goclaw_py.core.errors import BadUpload, NotFound, NotSent, Undeliverable, UploadTooLarge
 from goclaw_py.core.messages import Attachment, FileKind
 from goclaw_py.core.text import visible_line
-from goclaw_py.core.web_links import GUEST_NAME
+from goclaw_py.core.web_links import is_guest_name
 
 KEPT_S: Final = 7 * 86_400.0
 """Seconds after which a file that no run has taken is deleted."""
@@ -27,7 +27,7 @@ MOST_WAITING: Final = 200
 
 MAX_NAME_CHARS: Final = 200
 
-_REF: Final = re.compile(rf"(?:({GUEST_NAME})\.)?[0-9a-f]{{32}}")
+_REF: Final = re.compile(r"(?:([^./\0]+)\.)?[0-9a-f]{32}")
 _KINDS: Final = {"audio": FileKind.AUDIO, "video": FileKind.VIDEO}
 
 
@@ -131,7 +131,8 @@ class UploadFolder:
         path.unlink(missing_ok=True)
 
     def _path(self, ref: str) -> Path:
-        if not _REF.fullmatch(ref):
+        found = _REF.fullmatch(ref)
+        if found is None or not (found[1] is None or is_guest_name(found[1])):
             raise ValueError("this is not the id of an upload")
         return self._folder / ref
 

@@ -7,6 +7,7 @@ with it, a dot and the name of the conversation; a name has no dot, so a chat be
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import timedelta
 from hashlib import sha256
 from typing import Final
@@ -30,17 +31,39 @@ SECRET_BYTES: Final = 32
 FIRST_CONVERSATION: Final = "chat"
 """The conversation whose chat is the name of the person alone."""
 
-GUEST_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}"
-"""The pattern of a name; the whole name must match."""
+MAX_GUEST_NAME_CHARS: Final = 32
 
-NAME_RULE: Final = "a name has 1 to 32 characters of A-Z a-z 0-9 _ -, and begins with no _ or -"
+NAME_RULE: Final = (
+    "a name has 1 to 32 characters: letters and digits of any script, _ and -; "
+    "it begins with a letter or digit"
+)
 
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
+def guest_name(text: str) -> str:
+    """Return a name by which a person can be invited, in its normal form.
+
+    Names that look the same, such as those with composed and combined letters, are the same name. A
+    name has no character that is invisible, turns the direction of a text, or has a meaning in keys
+    and paths. Raises ``ValueError``.
+    """
+    name = unicodedata.normalize("NFKC", text)
+    if not is_guest_name(name):
+        raise ValueError(NAME_RULE)
+    return name
+
+
 def is_guest_name(text: str) -> bool:
-    """Return whether a person can be invited by this name."""
-    return re.fullmatch(GUEST_NAME, text) is not None
+    """Return whether a text is the name of a person, in its normal form."""
+    # Marks are the vowels of many scripts; a text that begins with one changes what is before it.
+    kinds = [unicodedata.category(one)[0] for one in text]
+    return (
+        0 < len(text) <= MAX_GUEST_NAME_CHARS
+        and kinds[0] in "LN"
+        and all(kind in "LMN" or one in "_-" for one, kind in zip(text, kinds, strict=True))
+        and unicodedata.is_normalized("NFKC", text)
+    )
 
 
 def is_secret(text: str) -> bool:
@@ -68,11 +91,26 @@ def chat_of_guest(guest: str, conversation: str) -> str:
 
     Raises ``ValueError`` if a conversation cannot have this name.
     """
+    most = 63 - len(guest)
     chat = guest if conversation == FIRST_CONVERSATION else f"{guest}.{conversation}"
-    if not (is_chat_name(conversation) and is_chat_name(chat)):
-        most = 63 - len(guest)
+    if not is_chat_name(conversation) or len(conversation) > most:
         raise ValueError(f"a chat name has 1 to {most} characters of A-Z a-z 0-9 . _ -")
     return chat
+
+
+def is_guest_chat(chat: str) -> bool:
+    """Return whether a text is a chat of an invited person."""
+    guest, dot, conversation = chat.partition(".")
+    return is_guest_name(guest) and (not dot or is_chat_name(conversation))
+
+
+def searched_part(chat: str) -> str:
+    """Return the beginning of a chat by which a search in keys of sessions finds it.
+
+    A database may know capital letters of ASCII only, so that a search for others finds nothing.
+    """
+    capitals = (at for at, one in enumerate(chat) if not one.isascii() and one.lower() != one)
+    return chat[: next(capitals, None)]
 
 
 def conversation_of(guest: str, chat: str) -> str | None:

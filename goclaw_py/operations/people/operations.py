@@ -16,13 +16,13 @@ from goclaw_py.core.session_keys import chat_of
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.web_links import (
     LINK_LASTS,
-    NAME_RULE,
     SECRET_BYTES,
     WEB,
     WEB_PLACE,
+    guest_name,
     guest_of,
-    is_guest_name,
     join_path,
+    searched_part,
     secret_hash,
 )
 from goclaw_py.operations.declare import operation
@@ -161,8 +161,7 @@ class People:
         removed: they see their earlier conversations. Raises ``AlreadyInvited`` if the name was
         used before, with ``again`` ``NotFound`` if it was not, and ``ValueError`` for a wrong name.
         """
-        if not is_guest_name(name):
-            raise ValueError(NAME_RULE)
+        name = guest_name(name)
         is_known = await self._is_known_guest(name)
         if again and not is_known:
             raise NotFound(f"nobody called {name} is invited; see: goclaw web list")
@@ -185,7 +184,7 @@ class People:
         people = await self._store.people()
         if any((*WEB_PLACE, name) == (one.channel, one.account, one.sender.id) for one in people):
             return True
-        query = SessionQuery(search=f":{WEB}:direct:{name}", limit=_SEARCHED)
+        query = SessionQuery(search=f":{WEB}:direct:{searched_part(name)}", limit=_SEARCHED)
         found = await self._store.sessions(query)
         chats = filter(None, (chat_of(one.key) for one in found))
         return any(one.channel == WEB and guest_of(one.chat) == name for one in chats)

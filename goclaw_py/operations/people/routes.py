@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import AfterValidator
 
-from goclaw_py.core.web_links import GUEST_NAME
+from goclaw_py.core.web_links import guest_name
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.people.operations import (
     PairingApplicant,
@@ -49,7 +49,7 @@ class RevokeBody(Body):
 class InviteBody(Body):
     """The name of the person; ``again``: another link for an invited person."""
 
-    name: Annotated[str, Field(pattern=f"^(?:{GUEST_NAME})$")]
+    name: Annotated[Name, AfterValidator(guest_name)]
     again: Flag = False
 
 

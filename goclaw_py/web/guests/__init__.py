@@ -3,7 +3,8 @@
 The rules of SPEC CHAN-13:
 
 Web chat of invited people. `goclaw web invite NAME`, the page People and the API
-make a personal link. NAME has 1 to 32 characters of `A-Z a-z 0-9 _ -`.
+make a personal link. NAME has 1 to 32 letters and digits of any script, `_` or `-`; names that
+look the same, as composed and combined letters do (NFKC), are the same.
 
 - **The link.** It has 256 random bits; they are shown once and stored hashed, as are those of the
   cookie. One browser can use it, within 7 days; the browser is then signed in for 180 days.

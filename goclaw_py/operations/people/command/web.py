@@ -14,7 +14,7 @@ from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
 from goclaw_py.cli.qr_code import show_qr_code
 from goclaw_py.core.errors import NotFound
-from goclaw_py.core.web_links import NAME_RULE, WEB_PLACE, is_guest_name
+from goclaw_py.core.web_links import WEB_PLACE, guest_name
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.people.operations import WebGuest
 
@@ -43,9 +43,10 @@ class InvitedGuest:
 
 
 def _name(text: str) -> str:
-    if not is_guest_name(text):
-        raise typer.BadParameter(NAME_RULE)
-    return text
+    try:
+        return guest_name(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 Name = Annotated[str, typer.Argument(callback=_name, help="Name of the person.")]
