@@ -101,6 +101,7 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /chat/delete
         POST /chat/rename
         POST /chat/decide
+        POST /chat/fork
         POST /chat/files
         GET /chat/file
     """,

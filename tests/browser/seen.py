@@ -182,6 +182,19 @@ def live(page: Page) -> None:
     expect(page.locator("#link")).to_have_text("live")
 
 
+def change(page: Page) -> None:
+    """Open what is done with a whole conversation."""
+    page.locator("#change > summary").click()
+
+
+def conversations(page: Page) -> Locator:
+    """The list of conversations, which is a drawer on a narrow screen."""
+    drawer = page.locator(".drawer")
+    if drawer.is_visible():
+        drawer.click()
+    return page.get_by_role("complementary", name="Conversations")
+
+
 def send(page: Page, text: str) -> None:
     """Say something in the chat."""
     box = page.get_by_label("Message", exact=True)

@@ -11,11 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import FilePayload, Locator, Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 from tests.browser.conftest import DESK, PHONE, SaveArtefact, Screen, visit
 from tests.browser.dashboard import Dashboard, address_of
-from tests.browser.seen import TURNED, live, notice, overflow, press, send, title, violations
+from tests.browser.seen import (
+    TURNED,
+    change,
+    conversations,
+    live,
+    notice,
+    overflow,
+    press,
+    send,
+    title,
+    violations,
+)
 from tests.support.process import home
 
 pytestmark = pytest.mark.real_time
@@ -46,16 +57,12 @@ def attach(page: Page, *files: FilePayload) -> None:
     page.locator("#picked").set_input_files(list(files))
 
 
-def others(page: Page) -> Locator:
-    return page.get_by_role("complementary", name="Conversations")
-
-
 def start(page: Page) -> None:
     """Begin a conversation."""
     page.goto("/chat")
-    press(page, "New conversation")
+    press(conversations(page), "New conversation")
     live(page)
-    expect(page.get_by_label("Message")).to_be_focused()
+    expect(page.locator("#called")).to_have_text("New conversation")
 
 
 def test_a_conversation_is_named_exported_and_deleted(page: Page, dash: Dashboard) -> None:
@@ -63,14 +70,14 @@ def test_a_conversation_is_named_exported_and_deleted(page: Page, dash: Dashboar
     send(page, "slow 600")
     here = page.locator("#called")
     expect(here).to_have_text("slow 600")
-    expect(others(page).locator("[aria-current]")).to_have_text("slow 600")
-    page.get_by_text("Rename, export or delete").click()
+    expect(conversations(page).locator("[aria-current]")).to_have_text("slow 600")
+    change(page)
     page.get_by_label("Title").fill(HOSTILE)
     press(page, "Rename")
     notice(page, "Saved.")
     expect(here).to_contain_text(f"{HIT}gnp.exe")
     assert set(here.inner_text()).isdisjoint("\u202e\u2066\u200b")
-    page.get_by_text("Rename, export or delete").click()
+    change(page)
     with page.expect_download():
         page.get_by_role("link", name="Export").click()
     page.get_by_role("link", name="Delete").click()
@@ -78,12 +85,12 @@ def test_a_conversation_is_named_exported_and_deleted(page: Page, dash: Dashboar
     assert violations(page) == []
     page.get_by_role("link", name="Keep it").click()
     expect(here).to_contain_text(HIT)
-    page.get_by_text("Rename, export or delete").click()
+    change(page)
     page.get_by_role("link", name="Delete").click()
     chat = page.url.partition("name=")[2]
     press(page, "Delete the conversation")
     notice(page, "The conversation was deleted.")
-    expect(others(page).get_by_text(HIT)).to_have_count(0)
+    expect(conversations(page).get_by_text(HIT)).to_have_count(0)
     assert dash.ended(chat) == "cancelled"
     assert dash.client.get(f"/chat/export?name={chat}").status_code == 404
 
@@ -218,7 +225,7 @@ def test_a_conversation_with_files_is_for_everybody(
         assert overflow(page) <= 0
         send(page, "echo ```py\nimport this  # and that\nx = 'y' + 1\n```")
         expect(page.locator("li.assistant .words")).to_be_visible()
-        page.get_by_text("Rename, export or delete").click()
+        change(page)
         artefacts(page, f"Conversation with files {screen.name}")
         assert violations(page) == []
         assert overflow(page) <= 0
@@ -262,7 +269,8 @@ def test_a_question_of_a_tool_is_answered_in_the_chat_by_keyboard(
         send(page, """tool write_file {"path": "a.txt", "text": "<script>hit()</script>"}""")
         card = page.get_by_role("region", name="May the agent do this? write_file")
         expect(card).to_contain_text("<script>hit()</script>")
-        expect(page.get_by_text("waits for approval")).to_be_visible()
+        expect(card.locator("dl > div")).to_contain_text(["a.txt", "<script>hit()</script>"])
+        expect(page.get_by_text("<script>hit()</script>")).to_have_count(2)  # and what was asked
         artefacts(page, "A question in the chat")
         assert violations(page) == []
         page.reload()

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from tests.browser.conftest import DESK, PHONE, SaveArtefact, Screen, visit
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import live, notice, overflow, press, send, title, violations, walk
+from tests.browser.seen import change, live, notice, overflow, press, send, title, violations, walk
 from tests.support.process import wait_for
 
 pytestmark = pytest.mark.real_time
@@ -71,7 +71,7 @@ def test_a_guest_chats_and_nobody_else_sees_it(dash: Dashboard, enter: Enter) ->
     assert len(found) == 2
     names = dash.post("/api/names", keys=[found[-1]["key"]])["names"]
     assert set(names.values()) == {"ann-1"}
-    ann.get_by_text("Export or delete").click()
+    change(ann)
     ann.get_by_role("link", name="Delete").click()
     title(ann, "Delete a conversation")
     assert violations(ann) == []
@@ -177,7 +177,7 @@ def test_the_pages_of_guests_are_for_everybody(
                 send(page, "echo hello")
                 expect(page.locator("li.assistant .words")).to_have_text("hello")
                 # The live part knows it a moment later.
-                expect(page.get_by_text("Export or delete")).to_be_visible()
+                expect(page.locator("#change")).to_be_visible()
             artefacts(page, f"{name} {screen.name}")
             assert violations(page) == []
             assert overflow(page) <= 0

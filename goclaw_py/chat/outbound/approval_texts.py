@@ -17,6 +17,7 @@ from goclaw_py.core.ids import AgentName
 from goclaw_py.core.text import truncate, visible_line
 
 _VALUE_CHARS = 300
+_LONG_VALUE_CHARS = 2000
 _MOST_VALUES = 15
 
 _ANSWERS: Final[Mapping[Decision, str]] = {
@@ -104,6 +105,22 @@ def waiting(approval: Approval) -> str:
     return f"🔐 waits for {what}: {approval.request.tool}"
 
 
+def arguments(given: str) -> list[tuple[str, str]]:
+    """Return the arguments of a call as names and values, for a page; values keep their lines.
+
+    Arguments without names are one value with the name "Arguments".
+    """
+    try:
+        named = json.loads(given)
+        values = [
+            (visible_line(name), _text(value)[:_LONG_VALUE_CHARS]) for name, value in named.items()
+        ]
+    except (ValueError, RecursionError, AttributeError):  # no JSON, too deep, or without names
+        return [("Arguments", given[:_LONG_VALUE_CHARS])]
+    more = len(values) - _MOST_VALUES
+    return values if more <= 0 else [*values[:_MOST_VALUES], ("…", f"and {more} more")]
+
+
 def _arguments(arguments: str) -> str:
     """Return arguments one to a line, each cut to a readable length."""
     try:
@@ -121,7 +138,10 @@ def _arguments(arguments: str) -> str:
     return "\n".join(lines)
 
 
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def _value(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     # On one line: it must not look like what is below the call.
-    return truncate(visible_line(text), _VALUE_CHARS)
+    return truncate(visible_line(_text(value)), _VALUE_CHARS)

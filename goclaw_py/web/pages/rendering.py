@@ -212,7 +212,13 @@ class Assets:
     icons are one file of symbols.
     """
 
-    TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+    TYPES: Final = {
+        "css": "text/css",
+        "js": "text/javascript",
+        "png": "image/png",
+        "svg": "image/svg+xml",
+        "webmanifest": "application/manifest+json",
+    }
 
     def __init__(self) -> None:
         folder = files(__package__) / "static"

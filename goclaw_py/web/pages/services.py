@@ -68,6 +68,7 @@ NOTICES: Final = {
     "asked": "Requested. It starts as soon as possible.",
     "removed": "Removed.",
     "deleted": "The conversation was deleted.",
+    "forked": "This is a copy. What you write here changes only the copy.",
     "answered": "Answered.",
     "late": "It has been answered already, or its time is over.",
     "welcome": "Signed in.",

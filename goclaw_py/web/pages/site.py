@@ -55,6 +55,7 @@ _POLICY: Final = "; ".join(
         # Pictures that are about to be sent, and the signs in form fields, which Pico has inside.
         "img-src 'self' blob: data:",
         "connect-src 'self'",
+        "manifest-src 'self'",
         "form-action 'self'",
         "frame-ancestors 'none'",
         "base-uri 'none'",

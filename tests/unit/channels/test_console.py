@@ -173,11 +173,15 @@ async def test_what_a_guest_says_is_theirs_in_each_of_their_chats() -> None:
         await channel.say("ann", "m1", "hello")
         await channel.say("ann.trip", "m1", "hello")
         await channel.press("ann.trip", "p1", receipt="r", data="retry:x")
-    assert [one.target.chat for one in inbox.messages] == ["ann", "ann.trip", "ann.trip"]
-    assert {(one.target.channel, one.sender) for one in inbox.messages} == {
-        ("web", Sender("ann", "ann"))
-    }
-    assert len({one.external_id for one in inbox.messages}) == 3
+        await channel.say("Анна.2", "m1", "hello")
+        with pytest.raises(ValueError, match="a chat name has"):
+            await channel.say("a b", "m1", "hello")
+    chats = [one.target.chat for one in inbox.messages]
+    assert chats == ["ann", "ann.trip", "ann.trip", "Анна.2"]
+    assert {one.target.channel for one in inbox.messages} == {"web"}
+    senders = [one.sender for one in inbox.messages]
+    assert senders == [*[Sender("ann", "ann")] * 3, Sender("Анна", "Анна")]
+    assert len({one.external_id for one in inbox.messages}) == 4
 
 
 async def test_a_line_waits_for_the_runtime_to_take_messages(channel: ConsoleChannel) -> None:

@@ -151,7 +151,7 @@ async def test_a_guest_takes_no_room_of_others(
     await folder.save("a", sent(b"x"), now=now, guest="ann")
     with pytest.raises(BadUpload, match="1 uploaded files wait already"):
         await folder.save("a", sent(b"x"), now=now, guest="ann")
-    for other in ("", "anna", "bob"):
+    for other in ("", "anna", "bob", "Анна", "张伟"):
         made = await folder.save("a", sent(b"x"), now=now, guest=other)
         assert (await folder.attachment(made.ref, "a")).size == 1
 

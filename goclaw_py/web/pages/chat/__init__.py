@@ -13,13 +13,25 @@ of a sent file name and path. `--agent`: the agent of a new chat.
   mailto, code is highlighted (common languages, up to 6,000 characters of code in a message) and
   has a button that copies it. Each tool call of a run is a card (name, result, link to the run),
   while it runs and later; a message without an answer keeps its reason; an answer that other
-  messages separate from its question quotes it. Waiting messages are shown in order. What is typed
-  outlives a reload and an expired sign-in; a message that is refused comes back to the input line.
+  messages separate from its question quotes it. A message that waits is grey and says its place in
+  line. What is typed outlives a reload and an expired sign-in; a message that is refused comes back
+  to the input line. The page fills the window: conversations, which are a drawer on a narrow
+  screen, messages, which scroll, and the input line. Send becomes Stop while something runs.
+- **Messages.** Each can be copied. The last one can be edited or its answer tried again: `/undo`
+  (CMD-7) removes the turn, if it still is the last one, and the text is sent again; not for a
+  message with files, which the workspace has already. A conversation can be forked at an answer
+  (OPS-8), by people whose conversations are those of the console.
+- **Notifications.** A browser shows answers, alerts and approvals while the page is in the
+  background, after a person has turned that on in it. A page that is closed shows none: Web Push
+  would send them through a server of the browser's maker, with keys that a gateway behind a
+  firewall would have to register there.
 - **Conversations.** A new one gets a name of its own. The message may choose the agent (on
   channels whose people are all operators), which is part of the session key: a conversation keeps
   its agent. The first words of its first message (60 characters, no command) are its title, unless
   a person has named the chat, until a person gives it one (80 characters, no invisible ones; ""
-  removes it). A title is a name (OPS-9) that is kept until its conversation is deleted. Deleting
+  removes it). A title is a name (OPS-9) that is kept until its conversation is deleted. Invited
+  people see the first words of theirs as titles; operators see these by the person. Conversations
+  are listed by day, in the time zone of the browser, and found by words of their titles. Deleting
   asks first and offers the export. What runs is stopped; history, messages, grants, questions,
   title and, of its runs, prompts, steps and tool calls are deleted in one transaction. The usage
   stays, and so do messages that the log of a job or a heartbeat names, and files in the workspace.
@@ -33,6 +45,6 @@ of a sent file name and path. `--agent`: the agent of a new chat.
   (`sandbox`) that lets nothing in a file run.
 - **Buttons.** Messages have the buttons that they have in Telegram: retry, reminders (CRON-13);
   they go away on all terminals when used, and come back after a reload until the gateway restarts.
-  Questions about tool calls (AGENT-11) of the conversation stand above the input line until they
-  are answered.
+  Questions about tool calls (AGENT-11) of the conversation are one card each at its end, with the
+  arguments as names and values, until they are answered.
 """

@@ -7,13 +7,14 @@ decides what a person may see.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from itertools import count
+from datetime import date, datetime
+from itertools import count, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from starlette.exceptions import HTTPException
 
@@ -22,21 +23,26 @@ from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, FIRST_CHAT, chat_of, is_chat_name
+from goclaw_py.core.text import first_words
 from goclaw_py.core.web_links import (
     FIRST_CONVERSATION,
     WEB,
     WEB_PLACE,
     chat_of_guest,
     conversation_of,
+    searched_part,
 )
 from goclaw_py.operations.control import Control
 from goclaw_py.records import Session, SessionQuery
+from goclaw_py.runs.agent_loop import Role
 from goclaw_py.web.pages.rendering import Read
 
 LISTED: Final = 100
 
 _CHANNEL: Final = "console"
 _MOST: Final = 1000
+_TITLE_CHARS: Final = 60
+_WEEK_DAYS: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +134,13 @@ class Conversations:
             raise NotFound(f"there is no conversation {name}")
         return found
 
-    async def all(self) -> list[StoredConversation]:
-        """Return the conversations, the most recently active one first."""
+    async def all(self, search: str = "") -> list[StoredConversation]:
+        """Return the conversations, the most recently active one first.
+
+        ``search``: only those with this text in their title or name, whatever the case.
+        """
         found = await self.control.sessions.list(
-            SessionQuery(search=f":{_CHANNEL}:direct:", limit=LISTED)
+            SessionQuery(channel=_CHANNEL, search=search, limit=LISTED)
         )
         return await self._titled(self._newest(found))
 
@@ -185,15 +194,18 @@ class GuestConversations(Conversations):
     def __init__(self, control: Control, parts: SiteParts, guest: str) -> None:
         super().__init__(control, parts)
         self.guest = guest
+        self._titles: dict[tuple[SessionKey, datetime], str] = {}
+        """Titles by session and the time at which it was created."""
 
     def chat(self, name: str) -> Target:
         return Target(*WEB_PLACE, chat_of_guest(self.guest, name))
 
-    async def all(self) -> list[StoredConversation]:
+    async def all(self, search: str = "") -> list[StoredConversation]:
         # The search finds other people whose names begin like this one, too.
         chat = Target(*WEB_PLACE, self.guest)
         found = await self.control.sessions.list(SessionQuery(search=_part(chat), limit=_MOST))
-        return await self._titled(self._newest(found))
+        titled = await self._titled(self._newest(found))
+        return [one for one in titled if search.casefold() in one.heading.casefold()]
 
     def name_of(self, session: SessionKey) -> str:
         match chat_of(session):
@@ -203,7 +215,8 @@ class GuestConversations(Conversations):
                 return ""
 
     async def find(self, name: str, agent: str = "") -> Conversation:
-        return replace(await super().find(name, agent), title=_numbered(name))
+        found = await super().find(name, agent)
+        return replace(found, title=found.title or _numbered(name))
 
     async def new_name(self, now: datetime) -> str:  # noqa: ARG002
         """Return the next number: operators see these chats by the person, who needs a name."""
@@ -211,11 +224,19 @@ class GuestConversations(Conversations):
         return next(name for name in map(str, count(2)) if name not in known)
 
     async def _titled(self, sessions: list[Session]) -> list[StoredConversation]:
-        names = [self.name_of(one.key) for one in sessions]
         return [
-            StoredConversation(name, one.agent, _numbered(name), one)
-            for name, one in zip(names, sessions, strict=True)
+            StoredConversation(self.name_of(one.key), one.agent, await self._title(one), one)
+            for one in sessions
         ]
+
+    async def _title(self, session: Session) -> str:
+        """Return the first words of a conversation, which operators do not see as its name."""
+        key = session.key, session.created_at
+        if session.entries and key not in self._titles:
+            history = await self.control.sessions.history(session.key, limit=_MOST)
+            asked = (one.entry.text for one in history if one.entry.role is Role.USER)
+            self._titles[key] = first_words(next(asked, ""), _TITLE_CHARS)
+        return self._titles.get(key) or _numbered(self.name_of(session.key))
 
 
 def _numbered(name: str) -> str:
@@ -226,4 +247,26 @@ def _numbered(name: str) -> str:
 
 def _part(chat: Target) -> str:
     """Return what is in the keys of the sessions of a chat, and of those with a longer name."""
-    return f":{chat.channel}:direct:{chat.chat}"
+    return f":{chat.channel}:direct:{searched_part(chat.chat)}"
+
+
+def by_day(
+    conversations: Iterable[StoredConversation], now: datetime, zone: ZoneInfo
+) -> list[tuple[str, list[StoredConversation]]]:
+    """Return conversations, the newest first, by the day of their last activity in words."""
+    today = now.astimezone(zone).date()
+
+    def day(one: StoredConversation) -> str:
+        return _day_words(one.session.last_active_at.astimezone(zone).date(), today)
+
+    return [(words, list(group)) for words, group in groupby(conversations, day)]
+
+
+def _day_words(day: date, today: date) -> str:
+    """Return "Today", "Yesterday", "Previous 7 days", or the month."""
+    ago = (today - day).days
+    if ago <= 1:
+        return "Yesterday" if ago == 1 else "Today"
+    if ago <= _WEEK_DAYS:
+        return "Previous 7 days"
+    return f"{day:%B}" if day.year == today.year else f"{day:%B %Y}"

@@ -26,6 +26,7 @@ class Line:
         problem: Why there is no answer, "" if there is one or may come.
         question: What it answers, if that does not stand directly before it.
         files: The names of files that no run has taken yet.
+        message: The id of a message that no run answers yet, as its terminal has chosen it.
     """
 
     entry: StoredEntry
@@ -33,6 +34,7 @@ class Line:
     problem: str = ""
     question: str = ""
     files: tuple[str, ...] = ()
+    message: str = ""
 
     @property
     def text(self) -> str:
@@ -88,7 +90,13 @@ def _missing(one: Unanswered, run: StoredRun | None) -> Line:
     entry = HistoryEntry(Role.USER, one.message.markdown)
     problem = _problem(one.outcome, one.reason, run.error if run else None) if one.outcome else ""
     names = tuple(file.name for file in one.message.attachments)
-    return Line(StoredEntry(entry, one.received_at, one.run_id), run, problem, files=names)
+    stored = StoredEntry(entry, one.received_at, one.run_id)
+    return Line(stored, run, problem, files=names, message="" if one.outcome else own_id(one))
+
+
+def own_id(one: Unanswered) -> str:
+    """Return the id of a message as its terminal has chosen it."""
+    return one.message.external_id.rpartition(":")[2]
 
 
 def _problem(outcome: Outcome | None, reason: Reason | None, error: str | None) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,23 +16,36 @@ from starlette.routing import Route
 
 from goclaw_py.chat.outbound import approval_texts, texts
 from goclaw_py.core.approvals import Approval, Decision
-from goclaw_py.core.errors import ApprovalClosed, NotFound
+from goclaw_py.core.errors import ApprovalClosed, NotFound, UnknownZone
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Attachment
-from goclaw_py.core.session_keys import MAX_TITLE_CHARS
+from goclaw_py.core.session_keys import MAX_TITLE_CHARS, chat_of
+from goclaw_py.core.text import truncate
+from goclaw_py.core.time.zones import zone
 from goclaw_py.operations.approvals.page import LABELS
 from goclaw_py.operations.sessions.operations import QueueView
-from goclaw_py.records import ApprovalQuery, RunQuery, StoredEntry, Unanswered
+from goclaw_py.records import ApprovalQuery, RunQuery, StoredEntry
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
-from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation
+from goclaw_py.schedule.jobs.models import MAX_TEXT_CHARS
+from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation, by_day
 from goclaw_py.web.pages.chat.files import file_address, is_picture
-from goclaw_py.web.pages.chat.lines import Line, lines_of
+from goclaw_py.web.pages.chat.lines import Line, lines_of, own_id
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN: Final = 50
 EXPORTED: Final = 5000
 """The most entries in an exported conversation: the newest."""
+
+_MAX_SEARCH_CHARS: Final = 256
+
+_PROMPTS: Final = (
+    "What can you do for me?",
+    "Remind me in 20 minutes to take a break",
+    "Explain in three sentences how rainbows form",
+)
+_OFFLINE_PROMPTS: Final = ("help", "count to 10", "remind me in 1 minute to take a break")
+"""Examples for the agent that needs no model: it understands few words."""
 
 
 def routes(service: PageServices, conversations: Conversations) -> list[Route]:
@@ -52,6 +66,7 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
         *of_everybody,
         Route("/chat/rename", pages.rename, methods=["POST"]),
         Route("/chat/decide", pages.decide, methods=["POST"]),
+        Route("/chat/fork", pages.fork, methods=["POST"]),
     ]
 
 
@@ -63,7 +78,8 @@ class _ChatPages:
         self._control = service.control
         self._conversations = conversations
         self._parts = conversations.parts
-        self.page = Page("/chat", "chat", "Chat", self._load, ("name", "agent"))
+        params = ("name", "agent", "search", "zone")
+        self.page = Page("/chat", "chat", "Chat", self._load, params)
 
     async def _load(self, query: Query) -> Facts:
         guest = self._conversations.guest
@@ -72,25 +88,33 @@ class _ChatPages:
         )
         key = here.session.key if here.session else None
         queue = await self._control.sessions.queue(key) if key else None
+        search = query.get("search", "")[:_MAX_SEARCH_CHARS]
+        chats = await self._conversations.all(search)
         return {
             "here": here,
-            "chats": await self._conversations.all(),
+            "chats": by_day(chats, self._service.now(), _zone(query.get("zone", ""))),
+            "search": search,
+            "is_new": here.session is None and not search,
             "waiting": _waiting(queue),
             "waits_for": queue.waiting[0].waits_for if queue and queue.waiting else None,
+            "is_busy": queue is not None and bool(queue.running or queue.messages),
             # A guest answers no question about a tool, and sees none.
             "asking": await self._asking(key) if key and not guest else [],
             "guest": guest,
             "labels": LABELS,
             "about": approval_texts.about,
+            "arguments": approval_texts.arguments,
             "agents": self._parts.agents,
+            "is_offline": self._parts.agents.get(here.agent) == "offline",
             "default_agent": self._parts.default,
             "max_title": MAX_TITLE_CHARS,
         }
 
     async def show(self, request: Request) -> Response:
         query = {"name": self._conversations.name(request.query_params)}
-        if agent := request.query_params.get("agent"):
-            query["agent"] = agent[:256]
+        for given in ("agent", "search", "zone"):
+            if value := request.query_params.get(given):
+                query[given] = value[:_MAX_SEARCH_CHARS]
         facts, lines = await asyncio.gather(
             self._service.facts(self.page, query), self._lines(query["name"])
         )
@@ -98,6 +122,8 @@ class _ChatPages:
         whole = {
             **facts,
             "lines": lines,
+            "prompts": _OFFLINE_PROMPTS if facts["is_offline"] else _PROMPTS,
+            "max_chars": MAX_TEXT_CHARS,
             "max_files": uploads.max_files if uploads else 0,
             "max_bytes": uploads.max_bytes if uploads else 0,
             "file_address": partial(file_address, guest=bool(self._conversations.guest)),
@@ -178,6 +204,17 @@ class _ChatPages:
             return back_to("/chat", "late", name=here.name)
         return back_to("/chat", "answered", name=here.name)
 
+    async def fork(self, request: Request) -> Response:
+        """Begin a conversation with a copy of this one as it was when a run ended."""
+        fields = await form(request)
+        here = await self._stored(fields)
+        made = await self._control.sessions.fork(here.session.key, at=fields.get("run") or None)
+        title = truncate(f"Fork of {here.heading}", MAX_TITLE_CHARS)
+        await self._control.sessions.rename(made.session, title)
+        chat = chat_of(made.session)
+        assert chat is not None  # forks are chats of the console
+        return back_to("/chat", "forked", name=chat.chat)
+
     async def _asking(self, session: SessionKey) -> list[Approval]:
         return await self._control.approvals.list(ApprovalQuery(session))
 
@@ -186,12 +223,30 @@ class _ChatPages:
         return await self._conversations.stored(self._conversations.name(query))
 
 
-def _waiting(queue: QueueView | None) -> list[Unanswered]:
-    """Return the messages that no run answers yet, the next one first."""
+def _waiting(queue: QueueView | None) -> dict[str, str]:
+    """Return the places of the messages that no run answers yet, the next one first, by their ids.
+
+    One whose run waits for an approval is no longer in line.
+    """
     if queue is None:
-        return []
+        return {}
     running: set[RunId | None] = {run.id for run in queue.running}
-    return [one for one in queue.messages if one.run_id not in running]
+    waiting = [m for m in queue.messages if m.run_id not in running and m.asking_run is None]
+    return {own_id(one): _ordinal(place) for place, one in enumerate(waiting, 1)}
+
+
+def _ordinal(number: int) -> str:
+    """Return a number as a place: "1st", "2nd", "3rd", "4th"."""
+    teens = number % 100 in (11, 12, 13)
+    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
+def _zone(name: str) -> ZoneInfo:
+    """Return the time zone of a browser; UTC if there is no such zone."""
+    try:
+        return zone(name or "UTC")
+    except UnknownZone:
+        return zone("UTC")
 
 
 def _markdown(here: StoredConversation, history: list[StoredEntry]) -> str:

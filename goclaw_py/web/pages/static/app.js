@@ -10,6 +10,7 @@ const AGES = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const SECOND = new Intl.DateTimeFormat(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const EXACT = "goclaw-exact-times";
 let isExact = false;
 try {
@@ -85,7 +86,7 @@ document.addEventListener("click", ({ target }) => {
 const footer = document.getElementById("times");
 if (footer) {
   const button = footer.querySelector("button");
-  footer.querySelector("span").textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  footer.querySelector("span").textContent = ZONE;
   button.ariaPressed = String(isExact);
   button.addEventListener("click", () => {
     isExact = !isExact;
@@ -124,6 +125,11 @@ const FIELDS = ["INPUT", "TEXTAREA", "SELECT"];
 function show(part, fresh) {
   for (const { dataset, value } of fresh.querySelectorAll("[data-counts]"))
     for (const count of document.querySelectorAll(`[data-count="${dataset.counts}"]`)) count.textContent = value;
+  // What belongs to other places of the page.
+  for (const one of fresh.querySelectorAll("template[data-into]")) {
+    one.remove();
+    show(document.getElementById(one.dataset.into), one.content);
+  }
   Idiomorph.morph(part, fresh.childNodes, {
     morphStyle: "innerHTML",
     ignoreActiveValue: true,
@@ -150,7 +156,9 @@ function follow(part) {
   };
   const open = () => {
     if (source) return;
-    source = new EventSource(part.dataset.live);
+    const address = new URL(part.dataset.live, location.href);
+    address.searchParams.set("zone", ZONE);
+    source = new EventSource(address);
     source.onopen = () => say(away || "live", away !== "");
     source.onerror = () => {
       const isOver = source?.readyState === EventSource.CLOSED;
@@ -169,6 +177,7 @@ function follow(part) {
       showTimes(fresh.content);
       sortTables(fresh.content);
       show(part, fresh.content);
+      document.dispatchEvent(new Event("part"));
       away = "";
       say("live", false);
     });

@@ -1,19 +1,17 @@
 // Talks to the agent as a terminal does: an event stream in, lines out (docs/guide/api.md).
 "use strict";
 
-const box = document.querySelector("[data-chat]");
-const base = `/api/chat/${encodeURIComponent(box.dataset.chat)}`;
-const log = document.getElementById("log");
-const talk = document.getElementById("talk");
-const doing = document.getElementById("doing");
-const text = document.getElementById("text");
-const link = document.getElementById("link");
+const [box] = document.getElementsByClassName("chats");
+const at = (id) => document.getElementById(id);
+const [log, talk, doing, text, link, form, tray, picked] = ["log", "talk", "doing", "text", "link", "say", "files", "picked"].map(at);
+const { chat, agent } = box.dataset;
+const base = `/api/chat/${encodeURIComponent(chat)}`;
 const growing = new Map(); // run id → the element in which its words arrive
 const shown = new Set(); // receipts that were shown, for those that are said again
 const asked = new Map(); // id of a message from here → its element
-const questions = new Map(); // run id → the element of what it answers
-const agent = box.dataset.agent;
 const choice = box.dataset.guest ? {} : { agent }; // a guest chooses no agent
+const wait = (ms) => new Promise((go) => setTimeout(go, ms));
+const items = (query) => [...talk.querySelectorAll(query)];
 
 let isAtEnd = true; // whoever has scrolled back stays there
 log.addEventListener("scroll", () => (isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40));
@@ -23,19 +21,24 @@ function showEnd() {
   if (isAtEnd) log.scrollTop = log.scrollHeight;
 }
 
+function element(tag, facts = {}, ...inside) {
+  const made = Object.assign(document.createElement(tag), facts);
+  made.append(...inside);
+  return made;
+}
+
+function image(file) {
+  return PICTURES.includes(file?.type) ? element("img", { src: URL.createObjectURL(file), alt: "" }) : "";
+}
+
 function add(role, content) {
-  document.getElementById("begin")?.remove();
-  const item = document.createElement("li");
-  item.className = role;
-  const head = document.createElement("p");
-  const who = document.createElement("strong");
-  who.textContent = { user: "You", assistant: agent }[role] ?? role;
-  const body = document.createElement(role === "assistant" ? "div" : "pre");
-  if (role === "assistant") body.className = "words plain";
-  body.textContent = content;
-  head.append(who);
-  item.append(head);
-  if (content || role === "assistant") item.append(body);
+  at("begin")?.remove();
+  const isAnswer = role === "assistant";
+  const head = element("p", { className: "by" }, element("strong", { textContent: isAnswer ? agent : "You" }));
+  const item = element("li", { className: role }, head);
+  if (content || isAnswer) item.append(element(isAnswer ? "div" : "pre", { className: isAnswer ? "words plain" : "", textContent: content }));
+  item.append(element("small", { className: "place" }));
+  addActs(item);
   talk.append(item);
   showEnd();
   return item;
@@ -43,17 +46,15 @@ function add(role, content) {
 
 // An answer; it says what it answers if other messages stand between.
 function addAnswer(run) {
-  const question = questions.get(run);
-  const last = [...talk.querySelectorAll("li.user")].at(-1);
+  const last = items("li.user").at(-1);
+  const question = items("li.user").findLast(({ dataset }) => run && dataset.of === run);
   const item = add("assistant", "");
-  if (question && question !== last) {
-    const quote = document.createElement("blockquote");
-    quote.className = "question";
-    quote.textContent = question.dataset.said;
-    item.firstElementChild.after(quote);
-  }
+  if (run) item.dataset.of = run;
+  if (question && question !== last) item.firstElementChild.after(element("blockquote", { className: "question", textContent: said(question) }));
   return item;
 }
+
+const said = (item) => item.dataset.text ?? item.querySelector("pre")?.textContent ?? "";
 
 // Shows the text of an answer as the server formats it. Before that, and if it fails, it is shown
 // as it is. `isWhole` is false while it grows.
@@ -74,37 +75,36 @@ async function format(item, words, isWhole) {
     body.classList.toggle("plain", html === null);
     showEnd();
     // A long text is formatted less often while it grows: each time it is all of it.
-    if (item.ariaBusy === "true") await new Promise((go) => setTimeout(go, 100 + shown.length / 10));
+    if (item.ariaBusy === "true") await wait(100 + shown.length / 10);
   }
   delete item.dataset.formatting;
   addCopies(body);
   showEnd();
 }
 
+// A browser has a clipboard for pages by TLS and of this machine; the selection is there always.
+async function copy(words, place, label) {
+  getSelection().selectAllChildren(place);
+  const isDone = await navigator.clipboard?.writeText(words).then(() => true, () => false);
+  const before = label.textContent;
+  label.textContent = isDone ? "Copied" : "Selected";
+  setTimeout(() => (label.textContent = before), 2000);
+}
+
 // A button above each block of code.
 function addCopies(root) {
   for (const code of root.querySelectorAll("pre")) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "copy";
-    button.textContent = "Copy";
-    button.addEventListener("click", async () => {
-      getSelection().selectAllChildren(code);
-      // A browser has a clipboard for pages by TLS and of this machine; the selection is there always.
-      const isDone = await navigator.clipboard?.writeText(code.textContent).then(() => true, () => false);
-      button.textContent = isDone ? "Copied" : "Selected";
-      setTimeout(() => (button.textContent = "Copy"), 2000);
-    });
+    const button = element("button", { type: "button", className: "copy", textContent: "Copy" });
+    button.addEventListener("click", () => copy(code.textContent, code, button));
     code.before(button);
   }
 }
 
 // A card for a tool call that starts; the card of one that has returned gets its result.
 function showTool(run, name, ok) {
-  let cards = [...talk.querySelectorAll("[data-tools]")].find((item) => item.dataset.tools === run);
+  let cards = items("[data-tools]").find((item) => item.dataset.tools === run);
   if (!cards) {
-    cards = document.createElement("li");
-    cards.className = "tools";
+    cards = element("li", { className: "tools" });
     cards.dataset.tools = run;
     const item = growing.get(run);
     if (item) item.before(cards);
@@ -112,32 +112,23 @@ function showTool(run, name, ok) {
   }
   let card = [...cards.querySelectorAll("[data-running]")].find((one) => one.dataset.running === name);
   if (!card || ok === null) {
-    card = document.getElementById("tool").content.firstElementChild.cloneNode(true);
+    card = at("tool").content.firstElementChild.cloneNode(true);
     card.dataset.running = name;
     card.querySelector("strong").textContent = name;
     // A guest's page has no link to the run.
     const link = card.querySelector("a");
-    if (link) {
-      link.href = `/runs/${encodeURIComponent(run)}`;
-      link.textContent = run.slice(0, 13);
-    }
+    if (link) Object.assign(link, { href: `/runs/${encodeURIComponent(run)}`, textContent: run.slice(0, 13) });
     cards.append(card);
   }
   if (ok !== null) {
     delete card.dataset.running;
-    const badge = card.querySelector(".badge");
-    badge.textContent = ok ? "ok" : "failed";
-    badge.className = `badge ${ok ? "good" : "bad"}`;
+    Object.assign(card.querySelector(".badge"), { textContent: ok ? "ok" : "failed", className: `badge ${ok ? "good" : "bad"}` });
   }
   showEnd();
 }
 
 async function post(path, body) {
-  const answer = await fetch(base + path, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  const answer = await fetch(base + path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
   if (!answer.ok) {
     const { error } = await answer.json().catch(() => ({ error: answer.statusText }));
     throw Object.assign(new Error(error), { status: answer.status });
@@ -150,9 +141,9 @@ const newId = () => crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Da
 async function say(line, files = []) {
   isAtEnd = true;
   const item = add("user", line);
-  item.dataset.said = line || files.map(({ name }) => name).join(", ");
-  if (files.length) item.append(filesList(files.map(({ name, file }) => ({ name, address: picture(file) }))));
-  const id = newId();
+  if (!line) item.dataset.text = files.map(({ name }) => name).join(", ");
+  if (files.length) item.lastElementChild.before(filesList(files));
+  const id = (item.dataset.message = newId());
   asked.set(id, item);
   const body = { message_id: id, text: line, ...choice };
   if (files.length) body.files = files.map(({ ref, name }) => ({ ref, name }));
@@ -166,60 +157,43 @@ async function say(line, files = []) {
       if (isFinal || attempt >= 5) {
         item.remove();
         if (line !== "/stop") text.value = [line, text.value].filter(Boolean).join("\n");
-        keepDraft();
+        typed();
         if (error.status === 401) await refused(doing);
         else doing.textContent = `Not sent: ${error.message}`;
         return false;
       }
-      await new Promise((go) => setTimeout(go, 500 * 2 ** attempt));
+      await wait(500 * 2 ** attempt);
     }
   }
 }
 
 // ---------------------------------------------------------------- files
 
-const attached = new Set(); // what the next message gets: {name, file, ref, chip, request}
-const tray = document.getElementById("files");
-const picked = document.getElementById("picked");
+const attached = new Set(); // what the next message gets: {file, name, ref, chip, done}
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-const picture = (file) => (PICTURES.includes(file?.type) ? URL.createObjectURL(file) : "");
+const size = (bytes) => (bytes < 1 << 20 ? `${Math.ceil(bytes / 1024)} KB` : `${(bytes / (1 << 20)).toFixed(1)} MB`);
 
-function size(bytes) {
-  return bytes < 1 << 20 ? `${Math.ceil(bytes / 1024)} KB` : `${(bytes / (1 << 20)).toFixed(1)} MB`;
-}
-
-// The files of a message; those with an address are pictures, with a link they can be saved.
+// The files of a message: those that are being sent, and those of a run, which can be saved.
 function filesList(files) {
-  const list = document.createElement("ul");
-  list.className = "files";
-  list.ariaLabel = "Files";
-  for (const { name, address, link } of files) {
-    const place = document.createElement(link ? "a" : "span");
-    if (link) {
-      place.href = link;
-      if (address) place.target = "_blank";
+  const list = element("ul", { className: "files", ariaLabel: "Files" });
+  for (const { name, file, run, kind, mime, path } of files) {
+    const isPicture = kind === "photo" || PICTURES.includes(mime);
+    const place = element(run ? "a" : "span", {}, image(file));
+    if (run) {
+      place.href = `/chat/file?${new URLSearchParams({ run, path })}`;
+      if (isPicture) place.append(element("img", { src: place.href, alt: name }));
+      if (isPicture) place.target = "_blank";
       else place.download = "";
     }
-    if (address) {
-      const image = new Image();
-      image.src = address;
-      image.alt = name;
-      place.append(image);
-    }
-    const label = document.createElement("bdi");
-    label.textContent = name;
-    place.append(label);
-    const item = document.createElement("li");
-    item.append(place);
-    list.append(item);
+    place.append(element("bdi", { textContent: name }));
+    list.append(element("li", {}, place));
   }
   return list;
 }
 
 function attach(files) {
-  const most = Number(box.dataset.maxFiles);
-  const largest = Number(box.dataset.maxBytes);
+  const [most, largest] = [Number(box.dataset.maxFiles), Number(box.dataset.maxBytes)];
   for (const file of files) {
     if (!most) doing.textContent = "This chat takes no files.";
     else if (attached.size >= most) doing.textContent = `A message may have at most ${most} files.`;
@@ -231,32 +205,18 @@ function attach(files) {
 }
 
 function upload(file) {
-  const chip = document.createElement("li");
-  const label = document.createElement("bdi");
-  label.textContent = file.name;
-  const how = document.createElement("progress");
-  how.max = file.size;
-  how.value = 0;
-  how.ariaLabel = `Upload of ${file.name}`;
-  const away = document.createElement("button");
-  away.type = "button";
-  away.textContent = "✕";
-  away.ariaLabel = `Remove ${file.name}`;
-  if (PICTURES.includes(file.type)) {
-    const image = new Image();
-    image.src = URL.createObjectURL(file);
-    image.alt = "";
-    chip.append(image);
-  }
-  chip.append(label, how, away);
-  const request = new XMLHttpRequest();
-  const one = { file, name: file.name, ref: "", chip, request };
+  const how = element("progress", { max: file.size, value: 0, ariaLabel: `Upload of ${file.name}` });
+  const away = element("button", { type: "button", textContent: "✕", ariaLabel: `Remove ${file.name}` });
+  const chip = element("li", {}, image(file), element("bdi", { textContent: file.name }), how, away);
+  const request = new XMLHttpRequest(); // fetch says nothing of progress
+  const one = { file, name: file.name, ref: "", chip };
   attached.add(one);
   tray.append(chip);
   const drop = () => {
     request.abort();
     attached.delete(one);
     chip.remove();
+    typed();
   };
   away.addEventListener("click", () => {
     drop();
@@ -271,12 +231,9 @@ function upload(file) {
     request.upload.addEventListener("progress", ({ loaded }) => (how.value = loaded));
     request.addEventListener("load", () => {
       if (request.status === 200) {
-        const stored = JSON.parse(request.responseText);
-        one.ref = stored.ref;
-        one.name = stored.name;
-        const note = document.createElement("small");
-        note.textContent = size(file.size);
-        how.replaceWith(note);
+        const { ref, name } = JSON.parse(request.responseText);
+        Object.assign(one, { ref, name });
+        how.replaceWith(element("small", { textContent: size(file.size) }));
         resolve(true);
         return;
       }
@@ -288,6 +245,7 @@ function upload(file) {
   });
   request.open("POST", `/chat/files?${new URLSearchParams({ name: file.name.slice(-1000) })}`);
   request.send(file);
+  typed();
 }
 
 function reason({ responseText, statusText }) {
@@ -298,42 +256,95 @@ function reason({ responseText, statusText }) {
   }
 }
 
-document.getElementById("attach")?.addEventListener("click", () => picked.click());
+at("attach")?.addEventListener("click", () => picked.click());
 picked?.addEventListener("change", () => {
   attach(picked.files);
   picked.value = "";
 });
-text.addEventListener("paste", (event) => {
-  if (!event.clipboardData.files.length) return;
+function given(event, files) {
+  box.classList.remove("drop");
+  if (!files.length) return;
   event.preventDefault();
-  attach(event.clipboardData.files);
-});
+  attach(files);
+}
+text.addEventListener("paste", (event) => given(event, event.clipboardData.files));
+box.addEventListener("drop", (event) => given(event, event.dataTransfer.files));
 box.addEventListener("dragover", (event) => {
   if (!event.dataTransfer.types.includes("Files")) return;
   event.preventDefault();
   box.classList.add("drop");
 });
 box.addEventListener("dragleave", ({ relatedTarget }) => box.contains(relatedTarget) || box.classList.remove("drop"));
-box.addEventListener("drop", (event) => {
-  box.classList.remove("drop");
-  if (!event.dataTransfer.files.length) return;
-  event.preventDefault();
-  attach(event.dataTransfer.files);
+
+// ---------------------------------------------------------------- what is done with a message
+
+function addActs(item) {
+  item.append(at("acts").content.cloneNode(true));
+}
+
+let edited = null; // the message that the next one replaces
+
+function edit(item) {
+  edited = item;
+  at("cancel").hidden = !item;
+  doing.textContent = item ? "Sending replaces your last message and its answer." : "";
+  text.value = item ? said(item) : "";
+  typed();
+  text.focus();
+}
+
+// The runs of this conversation in their order, as they are stored.
+async function storedRuns() {
+  const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+  return [...page.querySelectorAll("#talk [data-run]")].map(({ dataset }) => dataset.run);
+}
+
+// Lets the agent forget its last turn, if that is this run; says why it cannot.
+async function undo(run) {
+  try {
+    if ((await storedRuns()).at(-1) !== run) throw new Error("another message came after it");
+    await post("/messages", { message_id: newId(), text: "/undo", ...choice });
+    for (let attempt = 0; attempt < 10; attempt += 1) {
+      await wait(300);
+      if ((await storedRuns()).includes(run)) continue;
+      for (const item of items("[data-of], [data-tools]")) if ([item.dataset.of, item.dataset.tools].includes(run)) item.remove();
+      return true;
+    }
+    throw new Error("the agent has not forgotten the last turn");
+  } catch (error) {
+    doing.textContent = `Not sent again: ${error.message}`;
+    return false;
+  }
+}
+
+talk.addEventListener("click", async ({ target }) => {
+  const button = target.closest("[data-act]");
+  if (!button) return;
+  const item = button.closest("li");
+  const run = item.dataset.of;
+  const { act } = button.dataset;
+  if (act === "copy") return copy(said(item), item.querySelector(".words, pre"), button.querySelector("span"));
+  if (act === "fork") button.form.elements.run.value = run;
+  const question = items("li.user").findLast(({ dataset }) => dataset.of === run);
+  if (act === "edit") edit(item);
+  if (act !== "retry" || !question) return;
+  const words = said(question);
+  button.disabled = true;
+  if (await undo(run)) await say(words);
+  button.disabled = false;
 });
+at("cancel").addEventListener("click", () => edit(null));
 
 // ---------------------------------------------------------------- buttons
 
-// The buttons below a message. What an approval asks stands above the input line, with its own.
+// The buttons below a message. An approval has a card with its own.
 function addButtons(item, receipt, rows) {
   const all = rows.flat().filter(({ data }) => !data.startsWith("approval:"));
   if (!all.length) return;
-  const place = document.createElement("div");
-  place.className = "actions buttons";
+  const place = element("div", { className: "actions buttons" });
   place.dataset.receipt = receipt;
   for (const { text: label, data } of all) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = label;
+    const button = element("button", { type: "button", textContent: label });
     button.addEventListener("click", () => {
       button.disabled = true;
       post("/press", { press_id: newId(), receipt, data, ...choice }).catch((error) => {
@@ -343,37 +354,60 @@ function addButtons(item, receipt, rows) {
     });
     place.append(button);
   }
-  item.append(place);
+  item.lastElementChild.before(place);
   showEnd();
 }
 
-const buttonsOf = (receipt) => [...talk.querySelectorAll("[data-receipt]")].filter((one) => one.dataset.receipt === receipt);
+const buttonsOf = (receipt) => items("[data-receipt]").filter((one) => one.dataset.receipt === receipt);
 
 // The answer to a question of a tool; the live part then has one less.
 document.addEventListener("submit", async (event) => {
   const form = event.target;
-  if (event.defaultPrevented || form.getAttribute("action") !== "/chat/decide") return;
+  if (form.getAttribute("action") !== "/chat/decide") return;
   event.preventDefault();
-  for (const button of form.parentElement.querySelectorAll("button")) button.disabled = true;
-  const answer = await fetch(form.action, {
-    method: "POST",
-    headers: { accept: "application/json" },
-    body: new URLSearchParams(new FormData(form)),
-    redirect: "manual",
-  }).catch(() => null);
-  if (answer?.type === "opaqueredirect") return;
-  for (const button of form.parentElement.querySelectorAll("button")) button.disabled = false;
+  const facts = { method: "POST", headers: { accept: "application/json" }, body: new URLSearchParams(new FormData(form)), redirect: "manual" };
+  const answer = await fetch(form.action, facts).catch(() => null);
   if (answer?.status === 401) refused(doing);
-  else doing.textContent = "The answer was not taken. Try again.";
+  else if (answer?.type !== "opaqueredirect") doing.textContent = "The answer was not taken. Try again.";
 });
+
+// ---------------------------------------------------------------- notifications
+
+// For answers while the page is in the background, after the person has turned them on. On phones
+// only a service worker may show them; it is not waited for, as its scope does not have this page.
+const notify = at("notify");
+const NOTIFY = "goclaw-notify";
+let worker = null;
+
+function setNotify(isOn) {
+  notify.ariaPressed = String(isOn);
+  worker = isOn ? navigator.serviceWorker.register("/static/notify.js") : null;
+}
+
+async function notifyOf(words, tag) {
+  if (!document.hidden || !worker) return;
+  const facts = { body: words.slice(0, 300), tag, icon: "/static/icon-192.png", data: location.href };
+  await (await worker).showNotification(at("called").textContent, facts);
+}
+
+if (isSecureContext && "Notification" in window && navigator.serviceWorker) {
+  notify.hidden = false;
+  setNotify(localStorage.getItem(NOTIFY) !== null && Notification.permission === "granted");
+  notify.addEventListener("click", async () => {
+    const isWanted = !worker;
+    const isOn = isWanted && (await Notification.requestPermission()) === "granted";
+    if (isWanted && !isOn) doing.textContent = "This browser allows this page no notifications.";
+    setNotify(isOn);
+    if (isOn) localStorage.setItem(NOTIFY, "yes");
+    else localStorage.removeItem(NOTIFY);
+  });
+}
 
 // ---------------------------------------------------------------- events
 
 // Whether an answer stands in the history already: it was stored before it could be shown.
 function isThere(run, words) {
-  const found = [...talk.querySelectorAll("[data-run]")].find(
-    (item) => item.dataset.run === run && item.dataset.text === words,
-  );
+  const found = items("[data-run]").find((item) => item.dataset.run === run && item.dataset.text === words);
   // Each stands for one message.
   if (found) delete found.dataset.run;
   return found;
@@ -382,9 +416,14 @@ function isThere(run, words) {
 const events = {
   run_started: ({ run_id, messages }) => {
     doing.textContent = "The agent is working…";
-    const item = messages.map((id) => asked.get(id)).findLast(Boolean);
-    if (item) questions.set(run_id, item);
+    for (const id of messages) {
+      const item = asked.get(id);
+      if (!item) continue;
+      item.dataset.of = run_id;
+      showPlace(item, "");
+    }
     growing.set(run_id, null);
+    showStop();
   },
   run_text: ({ run_id, text: words }) => {
     let item = growing.get(run_id);
@@ -406,34 +445,20 @@ const events = {
       format(item, item.dataset.text, true);
     }
     growing.delete(run_id);
+    showStop();
   },
   said: ({ receipt, text: words, run_id, file, buttons }) => {
+    const isQuestion = buttons.flat().some(({ data }) => data.startsWith("approval:"));
     if (!shown.has(receipt)) {
       shown.add(receipt);
-      // The message replaces what was streamed of it.
-      for (const draft of talk.querySelectorAll("[data-draft]")) if (draft.dataset.draft === run_id) draft.remove();
-      const item = run_id && growing.get(run_id);
-      if (item) {
-        item.remove();
-        growing.set(run_id, null);
-      }
-      const there = !file && isThere(run_id, words);
-      // A file stands below the answer that it came with.
-      const last = file && run_id && talk.lastElementChild?.dataset.of === run_id ? talk.lastElementChild : null;
-      const answer = there || last || addAnswer(run_id);
-      if (run_id) answer.dataset.of = run_id;
-      if (!there && words) format(answer, words, true);
-      else if (!last && !there) answer.querySelector(".words").remove();
-      if (file) answer.append(filesList([fileOf(run_id, file)]));
-      addButtons(answer, receipt, buttons);
-      showEnd();
+      notifyOf(words || file?.name || "", receipt);
+      if (!isQuestion) showSaid(receipt, words, run_id, file, buttons);
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
   },
   open_buttons: ({ message: { receipt, text: words, run_id, buttons } }) => {
     if (buttonsOf(receipt).length || !buttons.flat().some(({ data }) => !data.startsWith("approval:"))) return;
-    const items = [...talk.querySelectorAll("li.assistant")];
-    let item = items.findLast((one) => one.dataset.text === words && (!run_id || !one.dataset.run || one.dataset.run === run_id));
+    let item = items("li.assistant").findLast((one) => one.dataset.text === words && (!run_id || !one.dataset.run || one.dataset.run === run_id));
     if (!item) format((item = add("assistant", "")), words, true);
     addButtons(item, receipt, buttons);
   },
@@ -445,13 +470,57 @@ const events = {
   },
 };
 
-// How a sent file is shown: a picture, or something to save.
-function fileOf(run, { kind, name, mime, path }) {
-  if (!run) return { name };
-  const link = `/chat/file?${new URLSearchParams({ run, path })}`;
-  const isPicture = kind === "photo" || PICTURES.includes(mime);
-  return { name, link, address: isPicture ? link : "" };
+function showSaid(receipt, words, run, file, buttons) {
+  // The message replaces what was streamed of it.
+  for (const draft of items("[data-draft]")) if (draft.dataset.draft === run) draft.remove();
+  const item = run && growing.get(run);
+  if (item) {
+    item.remove();
+    growing.set(run, null);
+  }
+  const there = !file && isThere(run, words);
+  // A file stands below the answer that it came with.
+  const last = file && run && talk.lastElementChild?.dataset.of === run ? talk.lastElementChild : null;
+  const answer = there || last || addAnswer(run);
+  if (!there && words) format(answer, words, true);
+  else if (!last && !there) answer.querySelector(".words").remove();
+  if (file) answer.lastElementChild.before(filesList([{ run, ...file }]));
+  addButtons(answer, receipt, buttons);
+  showEnd();
 }
+
+// ---------------------------------------------------------------- what waits
+
+function showPlace(item, words) {
+  item.classList.toggle("waits", words !== "");
+  item.querySelector(".place").textContent = words;
+}
+
+// Send becomes Stop while something runs; what is typed can be sent meanwhile.
+function showStop() {
+  const isBusy = growing.size > 0 || at("waits").dataset.busy === "yes";
+  box.classList.toggle("busy", isBusy);
+  at("stop").hidden = !isBusy;
+  at("send").hidden = isBusy && !text.value.trim() && !attached.size;
+}
+
+// The list shows what has the words that are typed in its search; Enter searches all conversations.
+const find = () => at("find").value.trim().toLowerCase();
+function filter() {
+  for (const one of at("list").querySelectorAll("li")) one.hidden = !one.textContent.toLowerCase().includes(find());
+  for (const day of at("list").querySelectorAll("h3")) day.hidden = !day.nextElementSibling.querySelector("li:not([hidden])");
+}
+at("chats").addEventListener("input", ({ target }) => target.id === "find" && filter());
+
+document.addEventListener("part", () => {
+  const places = new Map([...at("waits").children].map((one) => [one.dataset.id, one.textContent]));
+  for (const item of items("[data-message]")) showPlace(item, places.get(item.dataset.message) ?? "");
+  showStop();
+  filter();
+  showEnd();
+});
+
+// ---------------------------------------------------------------- the stream
 
 let source = null;
 let again = 0;
@@ -463,6 +532,9 @@ function listen() {
   source.onopen = () => {
     // The end of a run may have been missed.
     doing.textContent = "";
+    for (const item of growing.values()) item?.remove(); // what is in progress comes again
+    growing.clear();
+    showStop();
     link.textContent = "live";
     link.classList.remove("lost");
   };
@@ -473,9 +545,9 @@ function listen() {
     link.classList.add("lost");
     if (!isOver) return;
     const mine = source;
-    const wait = await refused(link);
+    const pause = await refused(link);
     // Who leaves the page has closed it meanwhile, who came back has another.
-    if (mine === source && !left) again = setTimeout(listen, wait);
+    if (mine === source && !left) again = setTimeout(listen, pause);
   };
   for (const [name, act] of Object.entries(events)) source.addEventListener(name, ({ data }) => act(JSON.parse(data)));
 }
@@ -489,9 +561,16 @@ window.addEventListener("pagehide", () => {
 window.addEventListener("pageshow", ({ persisted }) => persisted && listen());
 listen();
 
-const form = document.getElementById("say");
+// ---------------------------------------------------------------- what is typed
+
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
+  const most = Number(box.dataset.maxChars);
+  const line = text.value.trim();
+  if ([...line].length > most) {
+    doing.textContent = `Not sent: the message has ${[...line].length.toLocaleString()} characters; the most is ${most.toLocaleString()}.`;
+    return;
+  }
   const waiting = [...attached].filter(({ ref }) => !ref);
   if (waiting.length) {
     doing.textContent = "The message is sent when its files are uploaded…";
@@ -499,23 +578,29 @@ form.addEventListener("submit", async (event) => {
     if (done.includes(false)) return;
     doing.textContent = "";
   }
-  const line = text.value.trim();
   const files = [...attached];
   if (!line && !files.length) return;
-  text.value = "";
+  if (edited && !(await undo(edited.dataset.of))) return;
+  edit(null);
   attached.clear();
   tray.replaceChildren();
-  keepDraft();
+  typed();
   if (await say(line, files)) return;
   for (const one of files) {
     attached.add(one);
     tray.append(one.chip);
   }
+  typed();
 });
 
 // What is typed outlives a reload and a new sign-in.
-const draft = `draft:${box.dataset.chat}`;
-function keepDraft() {
+const draft = `draft:${chat}`;
+function typed() {
+  const [chars, most] = [text.value.length, Number(box.dataset.maxChars)];
+  at("count").textContent = chars > 0.9 * most ? `${chars.toLocaleString()} of ${most.toLocaleString()} characters` : "";
+  at("count").classList.toggle("problem", chars > most);
+  text.rows = Math.min(12, text.value.split("\n").length); // where field-sizing is not known
+  showStop();
   try {
     if (text.value) sessionStorage.setItem(draft, text.value);
     else sessionStorage.removeItem(draft);
@@ -528,14 +613,23 @@ try {
 } catch {
   // As above.
 }
-text.addEventListener("input", keepDraft);
+text.addEventListener("input", typed);
 text.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && edited) edit(null);
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
   event.preventDefault();
   form.requestSubmit();
 });
-document.getElementById("stop").addEventListener("click", () => say("/stop"));
-for (const body of talk.querySelectorAll(".words")) addCopies(body);
+log.addEventListener("click", ({ target }) => {
+  if (!("fill" in target.dataset)) return;
+  text.value = target.textContent;
+  typed();
+  text.focus();
+});
+at("stop").addEventListener("click", () => say("/stop"));
+for (const body of items(".words")) addCopies(body);
+for (const item of items("li.user, li.assistant")) addActs(item);
 form.hidden = false;
-text.focus();
+typed();
+if (matchMedia("(hover: hover)").matches) text.focus(); // on a phone a keyboard would cover the conversation
 showEnd();

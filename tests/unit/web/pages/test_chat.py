@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Collection
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -14,10 +15,11 @@ from goclaw_py.core.approvals import Decision
 from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.records import StoredEntry, Unanswered
+from goclaw_py.records import SessionQuery, StoredEntry, Unanswered
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
+from goclaw_py.web.pages.chat.conversations import LISTED, StoredConversation, by_day
 from goclaw_py.web.pages.chat.lines import lines_of
 from goclaw_py.web.pages.chat.markdown import html_of
 from tests.support.apps import lend_api
@@ -110,18 +112,23 @@ def test_a_conversation_has_its_messages_without_an_answer_in_their_places() -> 
 async def test_the_page_shows_tools_problems_and_what_waits(browser: Browser) -> None:
     told = ("read_file", "no result", "cancelled: stopped", "dropped: queue dropped", "too much")
     text = await browser.says("/chat?name=local", *told)
-    assert "<li>and then?</li>" in text
-    assert "<li>count to 30</li>" not in text, "a run answers it"
+    assert text.count('<li class="user waits"') == 1, "a run answers the other one"
+    assert '<small class="place">waits, 1st</small>' in text
     assert 'href="/chat?name=local" title="local" aria-current="page"' in text
-    live = await browser.says("/chat?name=local", "The first one waits for a slot of its lane.")
+    live = await browser.says(
+        "/chat?name=local", "waits, 1st (for a slot of its lane)", "data-busy"
+    )
     assert 'href="/sessions/view?key=agent%3Amain%3Aconsole%3Adirect%3Alocal"' in live
 
 
 async def test_a_new_conversation_is_empty_and_lists_the_others(browser: Browser) -> None:
-    text = await browser.says("/chat?name=fresh", "Say hello", "<small>new</small>")
+    text = await browser.says(
+        "/chat?name=fresh", "What can main do for you?", "New conversation</a>"
+    )
     assert 'href="/chat?name=local"' in text
     assert "/chat/export" not in text
-    assert "Waiting messages" not in text
+    assert text.count("data-fill") == 3
+    assert "data-busy" not in text
 
 
 async def test_a_conversation_is_exported(browser: Browser, control: FakeControl) -> None:
@@ -187,6 +194,55 @@ async def test_a_new_conversation_has_an_agent_and_a_name_of_its_own(settled: Br
     await settled.says("/chat?name=local&agent=coder", 'data-agent="main"')
     await settled.says("/chat?name=x&agent=none", "there is no agent 'none'", status=404)
     await settled.says("/chat/new?agent=none", "there is no agent 'none'", status=404)
+
+
+async def test_conversations_are_searched_by_the_store(
+    browser: Browser, control: FakeControl
+) -> None:
+    """It knows their titles, and finds those that are not listed, too."""
+    await browser.says("/chat?name=local&search=Trip", 'value="Trip"', "Show all")
+    searches = [call[1] for call in control.calls if call[0] == "sessions"]
+    assert SessionQuery(channel="console", search="Trip", limit=LISTED) in searches
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("ago", "words"),
+    [
+        (timedelta(), "Today"),
+        (timedelta(hours=4), "Today"),
+        (timedelta(hours=5), "Yesterday"),
+        (timedelta(days=2), "Previous 7 days"),
+        (timedelta(days=7), "Previous 7 days"),
+        (timedelta(days=8), "December 2025"),
+        (timedelta(days=400), "November 2024"),
+    ],
+)
+def test_conversations_stand_below_the_day_of_their_reader(ago: timedelta, words: str) -> None:
+    """It is 04:04 of 2 January in Berlin."""
+    session = replace(fakes.FULL, last_active_at=NOW - ago)
+    one = StoredConversation("local", AgentName("main"), "", session)
+    assert by_day([one], NOW, BERLIN) == [(words, [one])]
+
+
+async def test_a_time_zone_that_is_none_is_utc(browser: Browser) -> None:
+    for zone in ("Europe/Berlin", "None/Such", "../../etc/passwd", "x" * 300):
+        page = await browser.get("/chat", params={"name": "local", "zone": zone})
+        assert (page.status_code, page.text.count("Today</h3>")) == (200, 1)
+
+
+async def test_a_conversation_is_forked_at_an_answer(
+    browser: Browser, control: FakeControl
+) -> None:
+    answer = await browser.send_form("/chat/fork", name="local", run=RUN_ID)
+    assert answer.status_code == 303
+    assert answer.headers["location"].startswith("/chat?name=fork-")
+    assert ("fork", fakes.SESSION, RUN_ID) in control.calls
+    (renamed,) = [call for call in control.calls if call[0] == "rename"]
+    assert renamed[2] == "Fork of local"
+    await browser.refuses("/chat/fork", 404, "there is no conversation none", name="none")
 
 
 # ---------------------------------------------------------------------------- approvals

@@ -407,6 +407,27 @@ async def test_the_conversations_of_a_guest_are_numbered(house: House) -> None:
     await browser.says("/chat?name=3", "Conversation 1", "Conversation 2", "Conversation 4")
 
 
+async def test_a_conversation_of_a_guest_has_its_first_words_as_title(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read once: the list is made anew each second."""
+    asked = StoredEntry(HistoryEntry(Role.USER, "Plan <b>a trip"), NOW, RUN_ID)
+
+    async def history(sessions: GuestSessions, key: SessionKey, *, limit: int = 200) -> object:
+        sessions._control._called("history", key, limit)
+        return [asked]
+
+    monkeypatch.setattr(GuestSessions, "history", history)
+    browser = await house.guest("bob")
+    house.control.known = [session("bob"), session("bob.2")]
+    title = "<bdi>Plan &lt;b&gt;a trip</bdi></a>"
+    for search, found in (("", 2), ("TRIP", 2), ("no such", 0)):
+        page = (await browser.get("/chat", params={"search": search})).text
+        assert page.count(title) == found
+    titles = [call for call in house.control.calls if call[0] == "history" and call[2] == 1000]
+    assert len(titles) == 2
+
+
 async def test_a_guest_deletes_a_conversation_of_theirs(house: House) -> None:
     browser = await house.guest("ann")
     await browser.says("/chat/delete?name=trip", "Delete the conversation", "cannot be undone")

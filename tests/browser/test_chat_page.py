@@ -1,0 +1,239 @@
+"""The chat as a page: layout, what is done with messages, notifications, installing (CHAN-9)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import PHONE, Keep, Screen, Window, visit
+from tests.browser.dashboard import Dashboard
+from tests.browser.seen import conversations, live, overflow, press, send, violations
+
+pytestmark = pytest.mark.real_time
+
+WIDE = Screen("wide", {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"})
+TABLET = Screen("tablet", {"viewport": {"width": 768, "height": 1024}, "color_scheme": "dark"})
+
+
+@pytest.fixture(params=[WIDE, TABLET, PHONE], ids=str)
+def screen(request: pytest.FixtureRequest) -> Screen:
+    found: Screen = request.param
+    return found
+
+
+@pytest.fixture
+def sized(dash: Dashboard, chromium: Browser, screen: Screen) -> Iterator[Page]:
+    """A page at 1440, 768 and 390 pixels, in a conversation that was not there before."""
+    with visit(chromium, dash.url, screen) as (context, _):
+        page = context.new_page()
+        page.goto("/chat/new")
+        live(page)
+        yield page
+
+
+def answers(page: Page) -> Any:
+    return page.locator("li.assistant .words")
+
+
+def act(page: Page, item: str, name: str) -> None:
+    """Press a button of the last message of a kind."""
+    last = page.locator(item).last
+    last.hover()
+    last.get_by_role("button", name=name).click()
+
+
+def test_the_page_fills_the_window_and_only_messages_scroll(sized: Page, artefacts: Keep) -> None:
+    sized.get_by_label("Message").fill("echo " + "line\n\n" * 60)
+    grown = sized.get_by_label("Message").bounding_box()
+    assert grown is not None
+    assert grown["height"] > 100
+    sized.get_by_label("Message").press("Enter")
+    expect(answers(sized)).to_be_visible()
+    expect(sized.locator("#send")).to_be_visible()
+    height = sized.evaluate("innerHeight")
+    assert sized.evaluate("document.documentElement.scrollHeight") <= height
+    log = sized.get_by_role("log")
+    assert log.evaluate("(log) => log.scrollHeight - log.clientHeight") > 0
+    assert log.evaluate("(log) => log.scrollTop") > 0
+    bottom = sized.locator("#say").bounding_box()
+    assert bottom is not None
+    assert height - 40 <= bottom["y"] + bottom["height"] <= height
+    assert bottom["height"] < 120
+    artefacts(sized, f"chat {sized.viewport_size}")
+    assert violations(sized) == []
+    assert overflow(sized) <= 0
+
+
+def test_an_example_fills_the_input(sized: Page) -> None:
+    examples = sized.locator("#begin").get_by_role("button")
+    expect(examples).to_have_count(3)
+    assert violations(sized) == []
+    press(sized, "count to 10")
+    expect(sized.get_by_label("Message")).to_have_value("count to 10")
+    expect(sized.get_by_label("Message")).to_be_focused()
+    send(sized, "echo hello")
+    expect(sized.locator("#begin")).to_have_count(0)
+
+
+def test_send_becomes_stop_while_something_runs(sized: Page, dash: Dashboard) -> None:
+    send(sized, "slow 600")
+    stop, start = sized.locator("#stop"), sized.locator("#send")
+    expect(stop).to_be_visible()
+    expect(start).to_be_hidden()
+    sized.get_by_label("Message").fill("and this")
+    expect(start).to_be_visible()
+    sized.get_by_label("Message").fill("")
+    sized.reload()
+    expect(stop).to_be_visible()
+    expect(start).to_be_hidden()
+    stop.click()
+    expect(start).to_be_visible()
+    expect(stop).to_be_hidden()
+    assert dash.ended(sized.url.partition("name=")[2]) == "cancelled"
+
+
+def test_an_answer_is_copied_and_tried_again(sized: Page) -> None:
+    sized.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    send(sized, "echo **one**")
+    act(sized, "li.assistant", "Copy message")
+    sized.wait_for_function("async () => await navigator.clipboard.readText() === '**one**'")
+    first = sized.locator("li.assistant").get_attribute("data-of")
+    act(sized, "li.assistant", "Retry")
+    expect(sized.locator(f"li[data-of='{first}']")).to_have_count(0)
+    expect(sized.locator("li.assistant[data-of] .words")).to_have_text("one")
+    expect(sized.locator("li.user pre")).to_have_text("echo **one**")
+    sized.reload()
+    expect(answers(sized)).to_have_text("one")
+    expect(sized.locator("li.user")).to_have_count(1)
+
+
+def test_the_last_message_is_edited_and_sent_again(sized: Page) -> None:
+    for text in ("echo one", "echo too"):
+        send(sized, text)
+        expect(answers(sized).last).to_have_text(text.removeprefix("echo "))
+    edits = sized.get_by_role("button", name="Edit and send again")
+    expect(edits).to_have_count(1)
+    act(sized, "li.user", "Edit and send again")
+    expect(sized.get_by_label("Message")).to_have_value("echo too")
+    press(sized, "Do not edit")
+    expect(sized.get_by_label("Message")).to_have_value("")
+    act(sized, "li.user", "Edit and send again")
+    send(sized, "echo two")
+    expect(answers(sized).last).to_have_text("two")
+    sized.reload()
+    live(sized)
+    expect(answers(sized)).to_have_text(["one", "two"])
+
+
+def test_a_conversation_is_forked_at_an_answer(sized: Page) -> None:
+    for text in ("echo one", "echo two"):
+        send(sized, text)
+        expect(answers(sized).last).to_have_text(text.removeprefix("echo "))
+    origin = sized.url
+    item = sized.locator("li.assistant").first
+    item.hover()
+    item.get_by_role("button", name="Fork").click()
+    expect(sized.locator("#called")).to_have_text("Fork of echo one")
+    expect(answers(sized)).to_have_text(["one"])
+    live(sized)
+    send(sized, "echo other")
+    expect(answers(sized).last).to_have_text("other")
+    sized.goto(origin)
+    expect(answers(sized)).to_have_text(["one", "two"])
+
+
+def test_conversations_are_found_by_their_titles(sized: Page, screen: Screen) -> None:
+    send(sized, f"echo Lissabon {screen} Ünïcode")
+    here = sized.locator("#called")
+    expect(here).to_have_text(f"echo Lissabon {screen} Ünïcode")
+    found = conversations(sized)
+    expect(found.get_by_role("heading", name="Today")).to_be_visible()
+    assert found.get_by_role("link").count() > 1
+    box = found.get_by_role("searchbox")
+    box.fill(f"lissabon {screen}")
+    expect(found.get_by_role("link").filter(visible=True)).to_have_count(1)
+    assert violations(sized) == []
+    box.press("Enter")
+    sized.wait_for_url(re.compile("search="))
+    found = conversations(sized)
+    expect(found.get_by_role("link", name=f"echo Lissabon {screen}")).to_be_visible()
+    expect(found.get_by_role("link")).to_have_count(2)
+    found.get_by_role("searchbox").fill("nowhere to be found")
+    found.get_by_role("searchbox").press("Enter")
+    expect(conversations(sized)).to_contain_text("No conversation has “nowhere to be found”")
+
+
+def test_a_message_that_is_too_long_is_counted_and_refused(sized: Page) -> None:
+    count = sized.locator("#count")
+    sized.get_by_label("Message").fill("x" * 50_000)
+    expect(count).to_have_text("")
+    sized.get_by_label("Message").fill("x" * 95_000)
+    expect(count).to_have_text("95,000 of 100,000 characters")
+    sized.get_by_label("Message").fill("x" * 100_001)
+    press(sized, "Send")
+    words = "Not sent: the message has 100,001 characters; the most is 100,000."
+    expect(sized.locator("#doing")).to_have_text(words)
+    assert len(sized.get_by_label("Message").input_value()) == 100_001
+    assert overflow(sized) <= 0
+
+
+HIDE = """() => Object.defineProperty(document, "hidden", { get: () => true })"""
+NOTE = """window.__shown = [];
+if (window.ServiceWorkerRegistration)
+  ServiceWorkerRegistration.prototype.showNotification = async (title, { body }) => {
+    window.__shown.push([title, body]);
+  };"""
+
+
+def test_an_answer_is_notified_in_the_background_after_it_was_turned_on(
+    window: Window, dash: Dashboard
+) -> None:
+    context, _ = window
+    context.add_init_script(NOTE)
+    page = context.new_page()
+    page.goto("/chat/new")
+    live(page)
+    chat = page.url.partition("name=")[2]
+    context.grant_permissions(["notifications"])
+    button = page.get_by_role("button", name="Notify me")
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    send(page, "echo seen")
+    expect(answers(page)).to_have_text("seen")
+    page.evaluate(HIDE)
+    dash.say("echo unseen", chat=chat)
+    expect(answers(page)).to_have_text(["seen", "unseen"])
+    page.wait_for_function("() => window.__shown.length")
+    assert page.evaluate("window.__shown") == [["echo seen", "unseen"]]
+    page.reload()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "false")
+    page.evaluate(HIDE)
+    dash.say("echo quiet", chat=chat)
+    expect(answers(page)).to_have_text(["seen", "unseen", "quiet"])
+    assert page.evaluate("window.__shown") == []
+
+
+def test_the_chat_can_be_installed(page: Page) -> None:
+    page.goto("/chat")
+    link = str(page.locator("link[rel=manifest]").get_attribute("href"))
+    answer = page.request.get(link)
+    assert answer.headers["content-type"] == "application/manifest+json"
+    facts = answer.json()
+    assert (facts["start_url"], facts["display"]) == ("/chat", "standalone")
+    for icon in facts["icons"]:
+        found = page.request.get(icon["src"])
+        assert found.headers["content-type"] == icon["type"]
+        if icon["type"] == "image/png":
+            width = int.from_bytes(found.body()[16:20], "big")
+            assert icon["sizes"] == f"{width}x{width}"
+    # The policy of the page lets the browser read it.
+    session = page.context.new_cdp_session(page)
+    read = session.send("Page.getAppManifest")
+    assert read["url"].endswith(link)
+    assert read["errors"] == []
