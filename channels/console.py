@@ -213,6 +213,7 @@ class ConsoleChannel(PlainChannel):
     lease = None
     trusted = True
     handle = None
+    _is_chat = staticmethod(is_chat_name)
 
     def __init__(
         self,
@@ -396,9 +397,7 @@ class ConsoleChannel(PlainChannel):
 
     def _message(self, chat: str, own_id: str, text: str) -> InboundMessage:
         if not self._is_chat(chat):
-            raise ValueError(
-                f"a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -, not {chat!r}"
-            )
+            raise ValueError(f"a chat name has 1 to 64 of A-Z a-z 0-9 . _ -, not {chat!r}")
         return InboundMessage(
             external_id=f"{chat}:{own_id}",
             target=Target(self.name, self.account, chat),
@@ -423,9 +422,6 @@ class ConsoleChannel(PlainChannel):
         except TimeoutError:
             raise StoreUnavailable("the gateway accepts no messages now") from None
         await intake.accept([message])
-
-    def _is_chat(self, chat: str) -> bool:
-        return is_chat_name(chat)
 
     def _sender(self, chat: str) -> Sender:
         return Sender(chat)
@@ -464,9 +460,7 @@ class WebChannel(ConsoleChannel):
 
     name = WEB
     trusted = False
-
-    def _is_chat(self, chat: str) -> bool:
-        return is_guest_chat(chat)
+    _is_chat = staticmethod(is_guest_chat)
 
     def _sender(self, chat: str) -> Sender:
         person = guest_of(chat)

@@ -98,9 +98,9 @@ def chat_of_guest(guest: str, conversation: str) -> str:
     return chat
 
 
-def is_guest_chat(chat: str) -> bool:
+def is_guest_chat(text: str) -> bool:
     """Return whether a text is a chat of an invited person."""
-    guest, dot, conversation = chat.partition(".")
+    guest, dot, conversation = text.partition(".")
     return is_guest_name(guest) and (not dot or is_chat_name(conversation))
 
 
