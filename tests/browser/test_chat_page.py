@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import PHONE, Keep, Screen, Window, visit
+from tests.browser.conftest import PHONE, SaveArtefact, Screen, Window, visit
 from tests.browser.dashboard import Dashboard
 from tests.browser.seen import conversations, live, overflow, press, send, violations
 
@@ -46,7 +46,9 @@ def act(page: Page, item: str, name: str) -> None:
     last.get_by_role("button", name=name).click()
 
 
-def test_the_page_fills_the_window_and_only_messages_scroll(sized: Page, artefacts: Keep) -> None:
+def test_the_page_fills_the_window_and_only_messages_scroll(
+    sized: Page, artefacts: SaveArtefact
+) -> None:
     sized.get_by_label("Message").fill("echo " + "line\n\n" * 60)
     grown = sized.get_by_label("Message").bounding_box()
     assert grown is not None
