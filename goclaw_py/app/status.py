@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import starmap
@@ -24,8 +24,16 @@ from goclaw_py.observability.loop_lag import LoopLag
 from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.observability.readiness import Exposition, Readiness, Vitals, judge
 from goclaw_py.records import Node, Place
+from goclaw_py.scheduler.operator_warnings import OperatorWarning, refusals_text
 from goclaw_py.scheduler.snapshots import slow_waits
-from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, GatewayStatus, PeerView
+from goclaw_py.scheduler.views import (
+    Backlog,
+    ChannelState,
+    ChannelView,
+    GatewayStatus,
+    PeerView,
+    ProviderView,
+)
 
 PATIENCE_S: Final = 1.0
 """How long a quick status waits for a database that was just reachable."""
@@ -40,21 +48,20 @@ class Snapshots:
         container: Container,
         database: Database,
         cluster: Membership,
-        more: Callable[[], tuple[str, ...]] = tuple,
+        more: Callable[[], tuple[OperatorWarning, ...]] = tuple,
     ) -> None:
         self._clock = clock
         self._container = container
         self._database = database
         self._cluster = cluster
         self._more = more
+        self._refusals: tuple[tuple[str, str], ...] = ()
+        """Chats to which messages could not be delivered, and why."""
         self._asking: asyncio.Task[Backlog | None] | None = None
 
     async def full(self) -> GatewayStatus:
         """Return the complete status; waits for the database up to its timeout."""
-        try:
-            return self._made(await self._container.backlog())
-        except StoreUnavailable:
-            return self._made(None)
+        return self._made(await self._ask())
 
     async def quick(self) -> GatewayStatus:
         """Return the status without waiting for an unavailable database; then without backlog.
@@ -76,9 +83,11 @@ class Snapshots:
 
     async def _ask(self) -> Backlog | None:
         try:
-            return await self._container.backlog()
+            backlog = await self._container.backlog()
+            self._refusals = await self._container.refused_chats.refusals(backlog.dead)
         except StoreUnavailable:
             return None
+        return backlog
 
     def _made(self, backlog: Backlog | None) -> GatewayStatus:
         container, node = self._container, self._cluster.node
@@ -86,6 +95,7 @@ class Snapshots:
         away = "" if backlog is not None else ", unreachable"
         channels = container.supervisor.views()
         lanes, runs = container.dispatcher.lanes(), container.runs()
+        outages = {view.agent: view for view in container.outages.views()}
         return GatewayStatus(
             node=node.id,
             release=node.release,
@@ -99,17 +109,25 @@ class Snapshots:
             channels=tuple(_seen_with(trouble, view) for view in channels),
             backlog=backlog,
             warnings=(
-                *_warnings(backlog, channels, trouble),
+                *_stored(backlog, trouble),
+                *_channels(channels),
+                *(() if backlog is None else _backlog(backlog, self._refusals)),
                 *self._cluster.warnings(),
                 *self._more(),
                 *container.unattended.warnings(),
                 *container.job_module.warnings(),
                 *container.heartbeats.warnings(),
-                *(_outage(view) for view in container.outages.views()),
+                *map(_outage, outages.values()),
                 *starmap(_estimated, container.estimated.items()),
                 *slow_waits(lanes, runs),
             ),
             peers=tuple(_peer(one, self._clock.now()) for one in self._cluster.others()),
+            providers=tuple(
+                ProviderView(agent, found.for_s, found.kept, found.cause)
+                if (found := outages.get(agent))
+                else ProviderView(agent)
+                for agent in container.agents
+            ),
         )
 
 
@@ -171,43 +189,95 @@ def _seen_with(trouble: str, view: ChannelView) -> ChannelView:
     return replace(view, state=ChannelState.RECONNECTING, detail=detail)
 
 
-def _estimated(agent: AgentName, model: str) -> str:
-    return (
-        f"agent {agent}: the provider of {model} does not report how many tokens it uses, or "
-        "reports impossible numbers; they are estimated, and so are its budgets"
+def _estimated(agent: AgentName, model: str) -> OperatorWarning:
+    return OperatorWarning(
+        "gateway.usage_estimated",
+        f"Agent {agent}",
+        f"has a provider that does not report how many tokens {model} uses, or reports impossible "
+        "numbers; they are estimated, and so are its budgets",
+        "/usage",
+        "goclaw usage --by agent",
     )
 
 
-def _outage(view: OutageView) -> str:
-    kept = f"{count(view.kept, 'message')} kept"
-    down = f"its provider has been down for {lasting(timedelta(seconds=view.for_s))}"
-    return f"agent {view.agent}: {down}, {kept}: {view.cause}"
+def _outage(view: OutageView) -> OperatorWarning:
+    down = lasting(timedelta(seconds=view.for_s))
+    return OperatorWarning(
+        "gateway.outage",
+        f"Agent {view.agent}",
+        f"cannot answer: its provider has been down for {down}, "
+        f"{count(view.kept, 'message')} kept: {view.cause}",
+        "/health#providers",
+        "goclaw doctor",
+    )
 
 
-def _warnings(
-    backlog: Backlog | None, channels: tuple[ChannelView, ...], trouble: str
-) -> tuple[str, ...]:
-    warnings = [
-        f"{view.name}/{view.account}: {text}"
-        for view in channels
-        for text in (view.detail, view.warning)
-        if text
-    ]
+def _channels(channels: tuple[ChannelView, ...]) -> Iterator[OperatorWarning]:
+    for view in channels:
+        begin = f"channel.{view.state.value}", f"Channel {view.name}/{view.account}"
+        if view.detail:
+            words = f"is {_STATES.get(view.state, view.state.value)}: {view.detail}"
+            yield OperatorWarning(*begin, words, "/health#channels", "goclaw doctor")
+        if view.warning:
+            begin = "channel.warning", begin[1]
+            words = f"has a problem: {view.warning}"
+            yield OperatorWarning(*begin, words, "/health#channels", "goclaw doctor")
+
+
+_STATES: Final = {
+    ChannelState.WAITING: "waiting for its turn",
+    ChannelState.CONFLICT: "in conflict with another program",
+    ChannelState.UNAUTHORIZED: "refused by its server",
+}
+"""The states of channels whose name is no word for people."""
+
+
+def _stored(backlog: Backlog | None, trouble: str) -> Iterator[OperatorWarning]:
     if backlog is None or trouble:
-        why = trouble or "the database cannot be reached"
-        warnings.append(f"received messages cannot be stored and acknowledged: {why}")
-    if backlog is None:
-        return tuple(warnings)
-    undecided, asking = backlog.undecided, backlog.approvals
-    for number, noun, what, command in (
-        (backlog.dead, "message", "could not be delivered", "outbox list --state dead"),
-        (backlog.unanswered, "message", "got no answer", "inbox list"),
-        (undecided, "group", f"{_wait(undecided)} for your decision", "groups list"),
-        (asking, "tool call", f"{_wait(asking)} for an approval", "approvals list"),
-    ):
-        if number:
-            warnings.append(f"{count(number, noun)} {what}; see: goclaw {command}")
-    return tuple(warnings)
+        yield OperatorWarning(
+            "gateway.database",
+            "The database",
+            "does not store messages, so channels do not acknowledge them: "
+            f"{trouble or 'it cannot be reached'}",
+            "/health#database",
+            "goclaw doctor",
+        )
+
+
+def _backlog(backlog: Backlog, refusals: tuple[tuple[str, str], ...]) -> Iterator[OperatorWarning]:
+    if backlog.dead:
+        reasons = f": {refusals_text(refusals)}" if refusals else ""
+        yield OperatorWarning(
+            "gateway.dead_deliveries",
+            count(backlog.dead, "message"),
+            f"could not be delivered{reasons}",
+            "/deliveries?show=failed",
+            "goclaw outbox list --state dead",
+        )
+    if backlog.unanswered:
+        yield OperatorWarning(
+            "gateway.unanswered",
+            count(backlog.unanswered, "message"),
+            "got no answer, because the run failed",
+            "/deliveries?show=failed",
+            "goclaw inbox list",
+        )
+    if backlog.undecided:
+        yield OperatorWarning(
+            "gateway.undecided",
+            count(backlog.undecided, "group"),
+            f"{_wait(backlog.undecided)} for your decision: may the agent listen there?",
+            "/people#groups",
+            "goclaw groups list",
+        )
+    if backlog.approvals:
+        yield OperatorWarning(
+            "gateway.approvals",
+            count(backlog.approvals, "tool call"),
+            f"{_wait(backlog.approvals)} for an approval",
+            "/approvals",
+            "goclaw approvals list",
+        )
 
 
 def _wait(number: int) -> str:

@@ -104,7 +104,7 @@ def screen(status: GatewayStatus, names: dict[str, str], columns: int, rows: int
         f"goclaw {status.release}{nodes}  {state}  up {up}  {clock(status.now)}  q to quit",
         f"database {status.database}  {_backlog(status.backlog)}",
     ]
-    found = [one_line(text, columns - 2) for text in _warnings(status)]
+    found = [one_line(str(warning), columns - 2) for warning in status.warnings]
     warnings = [text for text, *_ in _fitting([(text,) for text in found], _MAX_WARNINGS)]
     texts = [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
     texts += [Text(f"! {line}", "yellow", no_wrap=True, overflow="ellipsis") for line in warnings]
@@ -123,13 +123,6 @@ def screen(status: GatewayStatus, names: dict[str, str], columns: int, rows: int
         _table(_QUEUED, waiting, "nothing is waiting"),
     )
     return Group(*texts, *(part for table in tables for part in ("", table)))
-
-
-def _warnings(status: GatewayStatus) -> Iterator[str]:
-    yield from status.warnings
-    for channel in status.channels:
-        if channel.detail:
-            yield f"{channel.name}/{channel.account} {channel.state.value}: {channel.detail}"
 
 
 def _backlog(backlog: Backlog | None) -> str:

@@ -24,6 +24,7 @@ from goclaw_py.core.retry import hedged, retry_until_available
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import SharedClock, new_id
 from goclaw_py.records import MembershipStore, Node, NodeState, RecoveryReport, Renewed
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 
 log = logging.getLogger(__name__)
 
@@ -172,18 +173,34 @@ class Membership:
         """Return the other nodes as last seen, including expired ones that are not recovered."""
         return tuple(node for node in self._peers if node.id != self.node.id)
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[OperatorWarning, ...]:
         """Return warnings about this machine's clock, and about nodes with other settings."""
-        clock = None if self._shared is None else self._shared.warning()
-        return tuple(filter(None, (clock, *self._differences())))
+        words = None if self._shared is None else self._shared.warning()
+        clock = OperatorWarning(
+            *("gateway.clock", "The clock of this machine", words or ""),
+            command="timedatectl set-ntp true",
+        )
+        return ((clock,) if words else ()) + tuple(self._differences())
 
-    def _differences(self) -> list[str]:
+    def _differences(self) -> list[OperatorWarning]:
         now = self._clock.now()
         live = (node for node in self.others() if node.is_live(now))
-        return [line for node in live if (line := differences(self.node, node))]
+        return [
+            OperatorWarning(
+                "gateway.release_differs"
+                if node.release != self.node.release
+                else "gateway.settings_differ",
+                f"Node {node.id}",
+                f"({node.machine}, pid {node.pid}) {found}",
+                "/health#nodes",
+                f"goclaw nodes show {node.id}",
+            )
+            for node in live
+            if (found := differences(self.node, node))
+        ]
 
     def _log_differences(self) -> None:
-        found = frozenset(self._differences())
+        found = frozenset(map(str, self._differences()))
         for line in sorted(found - self._told):
             log.warning("node_differs", extra={"warning": line})
         self._told = found
@@ -320,14 +337,13 @@ class Membership:
 
 
 def differences(here: Node, there: Node) -> str:
-    """Return how another node differs from this one, in one line; "" if it does not."""
-    place = f"node {there.id} ({there.machine}, pid {there.pid})"
+    """Return how another node differs from this one, as a clause; "" if it does not."""
     parts: list[str] = []
     if there.release != here.release:
         parts.append(f"runs release {there.release or 'unknown'}, this one {here.release}")
     if other := other_sections(here, there):
         parts.append(f"has other settings here: {', '.join(other)}")
-    return f"{place} {' and '.join(parts)}" if parts else ""
+    return " and ".join(parts)
 
 
 def other_sections(here: Node, there: Node) -> list[str]:

@@ -21,6 +21,7 @@ from goclaw_py.records import RecoveryReport
 from goclaw_py.records.bound import BoundStore
 from goclaw_py.schedule.engine import ExecutionEngine
 from goclaw_py.scheduler.dispatcher import Dispatcher
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 
 log = logging.getLogger(__name__)
 
@@ -63,15 +64,23 @@ class UnattendedRuns:
                 log.debug("store_unavailable", extra={"error": str(error), "part": "unattended"})
                 self._suspects = frozenset()
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[OperatorWarning, ...]:
         """Return a warning for operators while there was such work within an hour."""
         since = self._clock.now() - _WARNED_FOR
         self._ended = [at for at in self._ended if at > since]
         if not self._ended:
             return ()
         runs = count(len(self._ended), "run")
-        what = f"{runs} stood still without a task and ended as lost, which is a bug"
-        return (f"{what}; see: goclaw runs list --outcome lost",)
+        return (
+            OperatorWarning(
+                "gateway.unattended",
+                runs,
+                "stood still without a task and ended as lost; this is a bug of goclaw, please "
+                "report it",
+                "/runs?outcome=lost",
+                "goclaw runs list --outcome lost",
+            ),
+        )
 
     async def _check(self) -> None:
         node = self._store.live()

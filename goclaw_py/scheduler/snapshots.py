@@ -12,6 +12,7 @@ from goclaw_py.core.display_names import short_id
 from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import lasting
 from goclaw_py.scheduler.models import HOLDING
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 from goclaw_py.scheduler.timeouts import SLOW_WAIT_S
 from goclaw_py.scheduler.views import LaneUse, LaneView, RunState, RunView, WaitsFor
 
@@ -38,8 +39,8 @@ def in_line(runs: Iterable[RunView]) -> tuple[RunView, ...]:
     return tuple(sorted(waiting, key=lambda run: (_NEXT_FIRST.index(run.state), -run.for_s)))
 
 
-def slow_waits(lanes: Iterable[LaneView], runs: Sequence[RunView]) -> tuple[str, ...]:
-    """Return a sentence for each lane in whose queue a request waits slowly (SPEC LANE-7).
+def slow_waits(lanes: Iterable[LaneView], runs: Sequence[RunView]) -> tuple[OperatorWarning, ...]:
+    """Return a warning for each lane in whose queue a request waits slowly (SPEC LANE-7).
 
     It names the waiting and the running requests. The longest wait comes first; at most
     ``MAX_WARNINGS``.
@@ -48,7 +49,7 @@ def slow_waits(lanes: Iterable[LaneView], runs: Sequence[RunView]) -> tuple[str,
         use for use in lane_uses(lanes, runs) if use.waiting and use.waiting[0].for_s > SLOW_WAIT_S
     ]
     slow.sort(key=lambda use: -use.waiting[0].for_s)
-    return tuple(_sentence(use) for use in slow[:MAX_WARNINGS])
+    return tuple(_slow_wait(use) for use in slow[:MAX_WARNINGS])
 
 
 def _use(lane: LaneView, runs: Sequence[RunView]) -> LaneUse:
@@ -60,7 +61,7 @@ def _use(lane: LaneView, runs: Sequence[RunView]) -> LaneUse:
     )
 
 
-def _sentence(use: LaneUse) -> str:
+def _slow_wait(use: LaneUse) -> OperatorWarning:
     lane, first = use.lane, use.waiting[0]
     inside = [run for run in use.inside if run.state in HOLDING]
     names = [short_id(run.id) for run in inside[:MAX_NAMED]]
@@ -72,10 +73,13 @@ def _sentence(use: LaneUse) -> str:
     if lane.shared and lane.used < lane.concurrency:
         # There are free slots, but a run needs its own grant, and the database is unavailable or
         # slow.
-        state = f"gets no place from the database ({lane.used} of {lane.concurrency} taken)"
+        state = f"gets no slot from the database ({lane.used} of {lane.concurrency} taken)"
     occupants = f"; in it: {', '.join(names)}" if names else ""
-    return (
-        f"lane {lane.name} {state} and {lane.waiting} wait{'s' if lane.waiting == 1 else ''}, "
-        f"the first for {lasting(timedelta(seconds=first.for_s))}: {short_id(first.id)}"
-        f"{occupants}; see: goclaw lanes"
+    return OperatorWarning(
+        "gateway.lane_full",
+        f"Lane {lane.name}",
+        f"{state} and {count(lane.waiting, 'run waits', 'runs wait')}, the first for "
+        f"{lasting(timedelta(seconds=first.for_s))}: {short_id(first.id)}{occupants}",
+        "/#lanes",
+        "goclaw lanes",
     )

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from goclaw_py.core.containers import NOTHING_MEASURED, HistogramView
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 
 MAX_LANE_SIZE = 100_000
 """The largest size that people may give a lane; larger ones are typing errors."""
@@ -243,6 +244,22 @@ class ChannelView:
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderView:
+    """The provider of an agent's model, as the runs of this gateway have found it.
+
+    Args:
+        down_for_s: Seconds since it stopped to answer; None: it answers, as far as is known.
+        kept: The messages that wait for it.
+        cause: What went wrong, or empty.
+    """
+
+    agent: AgentName
+    down_for_s: float | None = None
+    kept: int = 0
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Backlog:
     """Numbers of unfinished rows, and of rows that wait for an operator (SPEC OPS-4).
 
@@ -308,5 +325,6 @@ class GatewayStatus:
     channels: tuple[ChannelView, ...]
     backlog: Backlog | None
     """None while the database does not respond."""
-    warnings: tuple[str, ...]
+    warnings: tuple[OperatorWarning, ...]
     peers: tuple[PeerView, ...] = ()
+    providers: tuple[ProviderView, ...] = ()

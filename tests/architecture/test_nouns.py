@@ -200,4 +200,4 @@ def test_a_use_elsewhere_is_seen() -> None:
     (approvals,) = (noun for noun in NOUNS if noun.name == "approvals")
     found = files_outside(approvals)
     assert found["goclaw_py/web/pages/chat/page.py"] == {"list", "decide"}
-    assert found["goclaw_py/web/pages/rendering.py"] == {"/approvals"}
+    assert found["goclaw_py/app/status.py"] == {"/approvals"}

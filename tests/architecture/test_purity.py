@@ -66,7 +66,7 @@ PURE = {
         "jobs.texts jobs.view_texts models"
     ),
     "scheduler": (
-        "admission child_runs debounce effects lanes models run_views scheduler snapshots "
+        "admission child_runs debounce effects lanes models operator_warnings run_views scheduler snapshots "
         "state_machine states texts timeouts timer_heap views"
     ),
 }

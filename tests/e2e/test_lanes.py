@@ -65,8 +65,8 @@ def test_a_full_lane_is_seen_and_resized_and_nobody_is_cancelled(
     assert str(BOB) in facts["session"]
     assert str(ANN) in facts["occupants"][0]
     (warning,) = seen(narrow, "status")["warnings"]
-    assert short_id(facts["occupants"][0]) in warning
-    assert short_id(facts["run_id"]) in warning
+    assert short_id(facts["occupants"][0]) in warning["text"]
+    assert short_id(facts["run_id"]) in warning["text"]
 
     code, output = narrow.goclaw("lanes", "set", "main", "2")
     assert (code, output.splitlines()[0]) == (0, "lane main: 1 → 2")

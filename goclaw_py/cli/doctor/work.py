@@ -9,6 +9,7 @@ from typing import Final
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 from goclaw_py.config import accounts, job_profile
 from goclaw_py.config.secrets import secret_files
+from goclaw_py.core.display_names import short_id
 from goclaw_py.core.messages import Target
 from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.web.sockets import socket_path
@@ -57,9 +58,8 @@ def check_age(facts: DoctorFacts) -> Iterator[Finding]:
     cure = "restart the gateway, so that it reads them" if newer else ""
     yield Finding("settings in use", fact, cure, is_hint=True)
     for warning in facts.gateway.warnings:
-        edit, _, remedy = warning.partition("; to remove it: ")
-        if remedy:
-            yield Finding("settings in use", edit, remedy.partition(";")[0], is_hint=True)
+        if warning.code == "gateway.setting_edit":
+            yield Finding("settings in use", str(warning), warning.command, is_hint=True)
 
 
 def check_jobs(facts: DoctorFacts) -> Iterator[Finding]:
@@ -77,23 +77,22 @@ def check_jobs(facts: DoctorFacts) -> Iterator[Finding]:
 
 
 def _problem(facts: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
-
-    slug = job.spec.slug
+    job_id = short_id(job.id)
     if job.state in (JobState.DISABLED, JobState.FAILED):
         why = " ".join(job.last_error.split())[:120] or "reason unknown"
-        cure = f"goclaw cron runs --job {slug}, then goclaw cron resume {slug}"
+        cure = f"goclaw cron runs --job {job_id}, then goclaw cron resume {job_id}"
         return job, f"{job.state.value}: {why}", cure
     if job.state is not JobState.ACTIVE:
         return None
     if not job_profile(facts.settings, facts.env).enabled:
         return job, "does not run: jobs are turned off", "set scheduler.enabled = true"
     if job.spec.agent not in facts.settings.agents:
-        cure = f"goclaw cron edit {slug} --agent NAME"
+        cure = f"goclaw cron edit {job_id} --agent NAME"
         return job, f"agent {job.spec.agent} does not exist", cure
     if (dead := _dead_target(facts, job)) is not None:
-        return job, dead, f"goclaw cron edit {slug} --to TARGET"
+        return job, dead, f"goclaw cron edit {job_id} --to TARGET"
     if job.next_run_at is None and job.running is None:
-        return job, "active, but has no upcoming run", f"goclaw cron show {slug}"
+        return job, "active, but has no upcoming run", f"goclaw cron show {job_id}"
     return None
 
 

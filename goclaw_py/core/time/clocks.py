@@ -89,20 +89,20 @@ class SharedClock:
         return not is_first and off_s > _JUMP_S
 
     def warning(self) -> str | None:
-        """Return a warning about this machine's clock, if there is one."""
+        """Return what is wrong with the clock of this machine, as a clause; None if nothing is."""
         skew_s = self.skew_s
         if abs(skew_s) < WARN_SKEW_S:
             return None
         ahead = "ahead of" if skew_s > 0 else "behind"
         return (
-            f"the clock of this machine is {abs(skew_s):.0f} s {ahead} the database's, "
-            "whose clock is used; synchronize both with a time server: timedatectl set-ntp true"
+            f"is {abs(skew_s):.0f} s {ahead} the database's, whose clock is used; synchronize both "
+            "with a time server"
         )
 
     def _log_skew(self) -> None:
         warning = self.warning()
         if warning is not None and not self._is_told:
-            log.warning("clock_skew", extra={"warning": warning})
+            log.warning("clock_skew", extra={"warning": f"the clock of this machine {warning}"})
         self._is_told = warning is not None
 
 

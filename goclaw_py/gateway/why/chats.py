@@ -43,6 +43,7 @@ from goclaw_py.records import (
     StoredRun,
 )
 from goclaw_py.runs.tool_services import sessions_of
+from goclaw_py.scheduler.operator_warnings import shell_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,7 @@ async def _barred(src: Sources, place: KnownChat) -> Verdict | None:
 def _group(place: KnownChat, access: AccessRules) -> Verdict | None:
     chat, id_ = place.chat, place.target.chat
     section = f"[channels.{place.target.channel}]"
-    allow = Cure("Allow the group", f"goclaw groups allow {id_}")
+    allow = Cure("Allow the group", shell_command("groups", "allow", id_))
     if access.group is GroupPolicy.DISABLED:
         answer = f"{place.name} is ignored, as all groups are: groups = disabled in {section}."
         change = Cure(f'Set groups = "allowlist" under {section} in goclaw.toml')
@@ -228,7 +229,9 @@ async def _direct(src: Sources, place: KnownChat, access: AccessRules) -> Verdic
         return None
     if place.chat is not None and place.chat.allowed is False:
         answer = f"{place.name} is ignored: an operator has denied this person."
-        return conclude("chat.denied", answer, Cure("Undo it", f"goclaw pairing allow {sender}"))
+        return conclude(
+            "chat.denied", answer, Cure("Undo it", shell_command("pairing", "allow", sender))
+        )
     if access.direct is DirectPolicy.OPEN:
         return None
     if access.direct is DirectPolicy.ALLOWLIST:
@@ -295,7 +298,9 @@ async def explain_person(src: Sources, one: Person) -> Explanation:
     if barred is not None:
         return barred.explanation(about, src.now(), steps)
     last = (
-        () if not place.sessions else (Cure("Their last message", f"goclaw why {place.subject}"),)
+        ()
+        if not place.sessions
+        else (Cure("Their last message", shell_command("why", str(place.subject))),)
     )
     if one.standing is Standing.GUEST:
         answer = (
@@ -304,7 +309,8 @@ async def explain_person(src: Sources, one: Person) -> Explanation:
         )
         owner = (
             Cure(
-                "To make them an owner, remove them first", f"goclaw pairing revoke {one.sender.id}"
+                "To make them an owner, remove them first",
+                shell_command("pairing", "revoke", one.sender.id),
             ),
             Cure("Then approve the new code that they get", "goclaw pairing approve CODE"),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from typing import Final
 
 from goclaw_py.core.text import count, sentence
@@ -15,11 +15,11 @@ from goclaw_py.operations.explanation import (
     SubjectKind,
 )
 from goclaw_py.records import DeadLetterQuery, OutboxQuery, OutboxState
+from goclaw_py.scheduler.snapshots import lane_uses
 from goclaw_py.scheduler.views import ChannelState, ChannelView, GatewayStatus
 
 GATEWAY: Final = Subject(SubjectKind.GATEWAY, "gateway", "the gateway")
 
-_COMMAND: Final = re.compile(r"see: (goclaw [\w -]+)")
 _MANY: Final = 1000
 
 
@@ -28,7 +28,7 @@ async def explain(src: Sources) -> Explanation:
     status = await src.status()
     if status is None:
         return await _none(src)
-    problems = _problems(status)
+    problems = _problems(status, await _more_cures(src, status))
     if not problems:
         answer = (
             "The gateway is running, its channels are connected, and no problem needs "
@@ -68,55 +68,52 @@ _Problem = tuple[str, str, tuple[Cure, ...]]
 """A code, a clause, remedies."""
 
 
-def _problems(status: GatewayStatus) -> list[_Problem]:
+def _problems(status: GatewayStatus, more: Mapping[str, tuple[Cure, ...]]) -> list[_Problem]:
     found: list[_Problem] = []
     if status.draining:
         restart = Cure("Start it again when it has ended", "goclaw run")
         found.append(("gateway.draining", "the gateway is shutting down", (restart,)))
-    if status.backlog is None:
-        words = f"the database ({status.database}) does not answer"
-        doctor = Cure("What it answers, and what to change", "goclaw doctor")
-        found.append(("gateway.database", words, (doctor,)))
-    places = set()
-    for view in status.channels:
-        if view.detail or view.warning:
-            found.append(_channel(view))
-            places.add(f"{view.name}/{view.account}: ")
+    found += [_channel(view) for view in status.channels if view.detail or view.warning]
     for warning in status.warnings:
-        is_told = any(map(warning.startswith, places))
-        if not is_told and (status.backlog is not None or "channels: " not in warning):
-            found.append(_warning(warning))
+        if not warning.code.startswith("channel."):
+            label = _LABELS.get(warning.code, "List them")
+            shown = (Cure(label, warning.command),) if warning.command else ()
+            found.append((warning.code, str(warning), (*shown, *more.get(warning.code, ()))))
     return found
 
 
-def _warning(text: str) -> _Problem:
-    """Convert a warning of the status; many name the command with details."""
-    command = _COMMAND.search(text)
-    cures = (Cure("Show them", command[1].strip()),) if command else ()
-    for part, code, *extra in _WARNINGS:
-        if part in text:
-            return code, text, (*cures, Cure(*extra))
-    return "gateway.warning", text, cures
+async def _more_cures(src: Sources, status: GatewayStatus) -> dict[str, tuple[Cure, ...]]:
+    """Return the cures of warnings whose commands name a row, by code: those of the newest row."""
+    found: dict[str, tuple[Cure, ...]] = {}
+    codes = {warning.code for warning in status.warnings}
+    if "gateway.dead_deliveries" in codes:
+        for row in await src.control.deliveries.outbox(OutboxQuery(OutboxState.DEAD, limit=1)):
+            why = Cure("Why the newest was not delivered", f"goclaw why outbox:{row.id}")
+            found["gateway.dead_deliveries"] = (why,)
+    if "gateway.unanswered" in codes:
+        for letter in await src.control.deliveries.dead_letters(DeadLetterQuery(limit=1)):
+            why = Cure("Why the newest was not answered", f"goclaw why inbox:{letter.row.id}")
+            found["gateway.unanswered"] = (why,)
+    if "gateway.approvals" in codes:
+        for asked in (await src.control.approvals.list())[:1]:
+            show = Cure("The newest, with its arguments", f"goclaw approvals show {asked.id}")
+            found["gateway.approvals"] = (show,)
+    if "gateway.lane_full" in codes:
+        for use in lane_uses(status.lanes, status.runs):
+            if use.waiting and use.lane.used >= use.lane.concurrency:
+                found["gateway.lane_full"] = src.wider(use.lane.name)[1:]
+                break
+    return found
 
 
-_WARNINGS: Final = (
-    ("could not be delivered", "gateway.dead_deliveries",
-     "Why a message was not delivered", "goclaw why outbox:ID"),
-    ("got no answer", "gateway.unanswered",
-     "Why a message was not answered", "goclaw why inbox:ID"),
-    ("for an approval", "gateway.approvals",
-     "Allow one, or deny it", "goclaw approvals allow ID"),
-    ("your decision", "gateway.undecided", "Allow the group", "goclaw groups allow ID"),
-    ("its provider has been down", "gateway.outage",
-     "Check key, address and model of the agent", "goclaw doctor"),
-    ("has other settings", "gateway.settings_differ", "What differs", "goclaw nodes show NODE"),
-    ("has no effect", "gateway.setting_edit", "Remove the edit", "goclaw config reset SETTING"),
-    ("runs release", "gateway.release_differs", "The nodes", "goclaw nodes list"),
-    ("the clock of this machine", "gateway.clock",
-     "Synchronize the clock", "timedatectl set-ntp true"),
-    ("is full", "gateway.lane_full", "Add slots to the lane", "goclaw lanes set LANE N"),
-)  # fmt: skip
-"""Parts of warnings, their codes, and remedies."""
+_LABELS: Final = {
+    "gateway.database": "What it answers, and what to change",
+    "gateway.outage": "Check key, address and model of the agent",
+    "gateway.setting_edit": "Remove the edit",
+    "gateway.clock": "Synchronize the clock",
+    "gateway.lane_full": "Which runs are in the lane, and which wait",
+}
+"""What the command of a warning does, by code, if it does not list what the warning is about."""
 
 
 def _channel(view: ChannelView) -> _Problem:

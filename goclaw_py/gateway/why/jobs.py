@@ -29,6 +29,7 @@ from goclaw_py.schedule.jobs.execution_models import (
 )
 from goclaw_py.schedule.jobs.models import Job, JobState, Notify
 from goclaw_py.schedule.jobs.view_texts import obstacle, plan, waits, why_words
+from goclaw_py.scheduler.operator_warnings import shell_command
 
 OPERATOR: Final = Requester(None, Maker.OPERATOR)
 
@@ -88,13 +89,13 @@ def _log_of(row: LoggedOccurrence) -> Cure:
 
 
 async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
-    name, slug = f"The job {job.spec.title}", job.spec.slug
+    name, job_id = f"The job {job.spec.title}", short_id(job.id)
     if job.state is not JobState.ACTIVE or not (await src.control.jobs.scheduler()).enabled:
         return await _obstacle(src, job, log)
     if job.running is not None:
         return await _running(src, job, log)
     if job.next_run_at is None:
-        new = Cure("Change its schedule", f"goclaw cron edit {slug} --at TIME")
+        new = Cure("Change its schedule", f"goclaw cron edit {job_id} --at TIME")
         return conclude(
             "job.never_again", f"{name} is active, but its schedule has no further run.", new
         )
@@ -112,18 +113,18 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict
     due = friendly(job.next_run_at, job.spec.zone, src.now())
     answer = f"{name} has not been due yet: it runs {due} ({job.spec.zone})."
     cures = (
-        Cure("Its next runs, in its time zone", f"goclaw cron next --job {slug}"),
-        Cure("Run it now", f"goclaw cron run {slug}"),
-        Cure("Change its time zone", f"goclaw cron edit {slug} --tz ZONE"),
+        Cure("Its next runs, in its time zone", f"goclaw cron next --job {job_id}"),
+        Cure("Run it now", f"goclaw cron run {job_id}"),
+        Cure("Change its time zone", f"goclaw cron edit {job_id} --tz ZONE"),
     )
     return conclude("job.not_yet", answer, *cures)
 
 
 async def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
     """Explain a job that does not run at all."""
-    service, slug = src.control.jobs, job.spec.slug
-    enabled = (await service.scheduler()).enabled
-    resume = Cure("Resume it", f"goclaw cron resume {slug}")
+    job_id = short_id(job.id)
+    enabled = (await src.control.jobs.scheduler()).enabled
+    resume = Cure("Resume it", f"goclaw cron resume {job_id}")
     answer = f"The job {job.spec.title} does not run: {obstacle(job, is_enabled=enabled)}."
     match job.state:
         case JobState.PAUSED:
@@ -131,10 +132,10 @@ async def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verd
         case JobState.DISABLED:
             return conclude("job.disabled", answer, *_run_cures(log), resume)
         case JobState.COMPLETED:
-            again = Cure("Change its schedule", f"goclaw cron edit {slug} --at TIME")
+            again = Cure("Change its schedule", f"goclaw cron edit {job_id} --at TIME")
             return conclude("job.completed", answer, again)
         case JobState.FAILED:
-            now = Cure("Run it now", f"goclaw cron run {slug}")
+            now = Cure("Run it now", f"goclaw cron run {job_id}")
             return conclude("job.failed", answer, *_run_cures(log), now)
         case JobState.ACTIVE:
             on = Cure("Turn jobs on: enabled = true under [scheduler] in goclaw.toml")
@@ -170,7 +171,7 @@ def _not_started(job: Job, lasts: str) -> Verdict:
 
 def _waiting(job: Job, row: LoggedOccurrence) -> Verdict:
     """Explain an occurrence whose session has another run, here or on another node."""
-    cures = [Cure("All running and waiting runs there", f"goclaw queue {row.waits_for}")]
+    cures = [Cure("All running and waiting runs there", shell_command("queue", str(row.waits_for)))]
     if row.blocking_run:
         cures.append(Cure("The run in progress there", f"goclaw why run:{row.blocking_run}"))
     answer = f"The job {job.spec.title} {waits(row)}."
@@ -196,7 +197,7 @@ async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
             "job.tells_nobody",
             "completed; its result is not sent, because the job has notify = never",
         )
-        tell = Cure("Send its results", f"goclaw cron edit {job.spec.slug} --notify always")
+        tell = Cure("Send its results", f"goclaw cron edit {short_id(job.id)} --notify always")
         cures.insert(0, tell)
     elif row.status is OccurrenceStatus.OK and row.why is None and row.delivery == "pending":
         code, clause = "job.delivery_pending", "completed, and its message waits to be sent"
@@ -260,34 +261,34 @@ def _cures(job: Job, row: LoggedOccurrence) -> list[Cure]:
     wanted = _BY_STATUS.get(row.status) or (_BY_WHY.get(row.why, ()) if row.why else ())
     if not wanted and row.status in (*ENDED_BADLY, OccurrenceStatus.CANCELLED):
         wanted = (_NOW,)
-    return [Cure(words, command.format(slug=job.spec.slug)) for words, command in wanted]
+    return [Cure(words, command.format(job=short_id(job.id))) for words, command in wanted]
 
 
-_NOW: Final = ("Run it now", "goclaw cron run {slug}")
+_NOW: Final = ("Run it now", "goclaw cron run {job}")
 _TO: Final = (
-    ("Choose a chat for its results", "goclaw cron edit {slug} --to TARGET"),
+    ("Choose a chat for its results", "goclaw cron edit {job} --to TARGET"),
     ("Or write to the agent in the chat that should get the result", ""),
 )
 _BUSY: Final = (
-    ("Let it wait for its turn", "goclaw cron edit {slug} --policy on_busy=queue"),
+    ("Let it wait for its turn", "goclaw cron edit {job} --policy on_busy=queue"),
     _NOW,
 )
 _BY_STATUS: Final = {OccurrenceStatus.NO_ROUTE: _TO, OccurrenceStatus.UNDELIVERED: _TO}
 _BY_WHY: Final = {
     Why.MISSED: (
         _NOW,
-        ("Make up for missed times", "goclaw cron edit {slug} --policy misfire=once"),
+        ("Make up for missed times", "goclaw cron edit {job} --policy misfire=once"),
     ),
     Why.BUSY: _BUSY,
     Why.AT_CAPACITY: _BUSY,
-    Why.NO_WORK: (("It runs when its source has work", "goclaw cron show {slug}"),),
-    Why.TOO_FREQUENT: (("A longer interval", "goclaw cron edit {slug} --every INTERVAL"),),
+    Why.NO_WORK: (("It runs when its source has work", "goclaw cron show {job}"),),
+    Why.TOO_FREQUENT: (("A longer interval", "goclaw cron edit {job} --every INTERVAL"),),
     Why.BUDGET: (
-        ("Give it more", "goclaw cron edit {slug} --policy usd=2 --policy turns=30"),
+        ("Give it more", "goclaw cron edit {job} --policy usd=2 --policy turns=30"),
         _NOW,
     ),
     Why.NO_NOTIFY: (
-        ("Send every result", "goclaw cron edit {slug} --notify always"),
+        ("Send every result", "goclaw cron edit {job} --notify always"),
         ("Or change its prompt so that the reply begins with [NOTIFY]", ""),
     ),
     Why.OUTAGE: (("Check key, address and model of its agent", "goclaw doctor"), _NOW),

@@ -30,6 +30,7 @@ from goclaw_py.operations.explanation import (
 )
 from goclaw_py.records import DeadLetter
 from goclaw_py.runs.speakers import is_empty
+from goclaw_py.scheduler.operator_warnings import shell_command
 
 
 def subject(letter: DeadLetter) -> Subject:
@@ -124,7 +125,7 @@ async def _pending(src: Sources, letter: DeadLetter) -> Verdict:
         return await _elsewhere(src, letter)
     if view.waits_for is None:
         answer = f"Run {short_id(view.id)} has accepted it and is in progress."
-        follow = Cure("Follow the run live", f"goclaw runs follow {letter.session}")
+        follow = Cure("Follow the run live", shell_command("runs", "follow", letter.session))
         return conclude("run.running", answer, follow)
     return waits.judge(src, view)
 
@@ -163,7 +164,9 @@ async def _elsewhere(src: Sources, letter: DeadLetter) -> Verdict:
         cure = Cure(f"Set up {place} in goclaw.toml and start the gateway again")
         return conclude("waits.account", answer, cure)
     answer = "It is stored, and its run is about to be created."
-    return conclude("waits.soon", answer, Cure("Check again", f"goclaw queue {letter.session}"))
+    return conclude(
+        "waits.soon", answer, Cure("Check again", shell_command("queue", letter.session))
+    )
 
 
 def _held_for_provider(src: Sources, letter: DeadLetter) -> Verdict:
@@ -180,6 +183,6 @@ def _held_for_provider(src: Sources, letter: DeadLetter) -> Verdict:
     )
     cures = (
         Cure("Check key, address and model of the agent", "goclaw doctor"),
-        Cure("Or cancel the message: /stop in the chat", f"goclaw stop {letter.session}"),
+        Cure("Or cancel the message: /stop in the chat", shell_command("stop", letter.session)),
     )
     return conclude("waits.outage", answer, *cures)

@@ -30,6 +30,7 @@ from goclaw_py.operations.explanation import (
 )
 from goclaw_py.records import DeadLetter, OutboxRow, OutboxState, RunQuery, StoredRun
 from goclaw_py.scheduler.models import DEFAULT_POLICY, Debounce, QueuePolicy
+from goclaw_py.scheduler.operator_warnings import shell_command
 from goclaw_py.scheduler.views import RunState
 
 SLOW_WAIT: Final = timedelta(seconds=2)
@@ -176,14 +177,14 @@ async def _working(src: Sources, run: StoredRun) -> Verdict:
         start = Cure("A gateway that runs takes its messages over within 15 s", "goclaw status")
         return conclude("run.node_lost", answer, start)
     view = src.view(run.id)
-    stop = Cure("Stop it", f"goclaw stop {run.session}")
+    stop = Cure("Stop it", shell_command("stop", run.session))
     if view is not None and view.state is RunState.STOPPING:
         answer = f"{name} is being stopped, and its task has not ended for {span(view.for_s)}."
         wait = Cure("After cancel_grace (10 s) it is abandoned and no longer uses a slot")
         return conclude("run.stopping", answer, wait)
     tool = next((call.name for call in reversed(run.tools) if call.ok is None), "")
     doing = f"; it is calling {tool}" if tool else ""
-    follow = Cure("Follow the run live", f"goclaw runs follow {run.session}")
+    follow = Cure("Follow the run live", shell_command("runs", "follow", run.session))
     return conclude("run.running", f"{name} has been running for {lasts}{doing}.", follow, stop)
 
 

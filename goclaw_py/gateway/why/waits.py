@@ -14,6 +14,7 @@ from goclaw_py.operations.explanation import (
 )
 from goclaw_py.scheduler import texts
 from goclaw_py.scheduler.models import HOLDING
+from goclaw_py.scheduler.operator_warnings import shell_command
 from goclaw_py.scheduler.views import RunView, WaitsFor
 
 _NAMED = 3
@@ -62,7 +63,7 @@ def _names(holders: list[RunView]) -> str:
 
 
 def _cures(src: Sources, view: RunView, waits_for: WaitsFor) -> tuple[Cure, ...]:
-    queue = Cure("All running and waiting runs there", f"goclaw queue {view.session}")
+    queue = Cure("All running and waiting runs there", shell_command("queue", view.session))
     match waits_for:
         case WaitsFor.SESSION:
             return (
@@ -71,7 +72,7 @@ def _cures(src: Sources, view: RunView, waits_for: WaitsFor) -> tuple[Cure, ...]
                     "Add such messages to the run in progress next time: write /queue steer "
                     "in the chat"
                 ),
-                Cure("Stop the run before it", f"goclaw stop {view.session}"),
+                Cure("Stop the run before it", shell_command("stop", view.session)),
             )
         case WaitsFor.LANE:
             return src.wider(view.lane)

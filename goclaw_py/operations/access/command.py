@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from typing import Annotated, Final
 
@@ -9,8 +10,10 @@ import typer
 
 from goclaw_py.cli.context import AsJson, answer, cli, with_wide
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Column, Printer, clock, show_table
+from goclaw_py.cli.output import Column, Printer, clock, show_json, show_table
+from goclaw_py.config import web_token
 from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.errors import NotFound
 from goclaw_py.core.text import count
 from goclaw_py.operations.access.operations import NewToken
 from goclaw_py.operations.control import Control
@@ -125,6 +128,24 @@ def tokens(ctx: typer.Context, *, as_json: AsJson = False) -> None:
         show_table(_TOKENS, rows, empty="no tokens; to make one: goclaw web tokens create NAME")
 
     answer(ctx, lambda control: control.access.tokens(), Printer(list[Token], show, as_json))
+
+
+@tokens_app.command("show")
+def show_token(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+    """Print the token of the settings, with which the dashboard lets everybody in.
+
+    It is that of web.token, web.token_file or web.token_env.
+    """
+    token = web_token(cli(ctx).settings(), os.environ)
+    if token is None:
+        raise NotFound(
+            "no token is set, and the dashboard asks for none; to set one: web.token_file"
+        )
+    secret = token.get_secret_value()
+    if as_json:
+        show_json(dict[str, str], {"token": secret})
+        return
+    typer.echo(secret)
 
 
 @tokens_app.command()

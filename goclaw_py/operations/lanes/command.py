@@ -280,7 +280,9 @@ def _show_status(status: GatewayStatus, names: DisplayNames) -> None:
         typer.echo()
         _show_peers(status)
     for warning in status.warnings:
-        typer.echo(f"\nwarning: {plain(warning)}")
+        typer.echo(f"\nwarning: {plain(str(warning))}")
+        if warning.command:
+            typer.echo(f"  {plain(warning.command)}")
 
 
 def _status_run(run: RunView, names: DisplayNames) -> tuple[str, ...]:

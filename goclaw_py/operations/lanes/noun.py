@@ -10,6 +10,11 @@ from goclaw_py.operations.lanes.operations import Lanes
 LANES: Final = Noun(
     "lanes",
     Lanes,
-    plain={"GatewayStatus": "release database", "PeerView": "machine release health receives"},
-    text={"GatewayStatus": "warnings"},
+    plain={
+        "GatewayStatus": "release database",
+        "OperatorWarning": "code link",
+        "PeerView": "machine release health receives",
+        "ProviderView": "cause",
+    },
+    text={"OperatorWarning": "subject text command"},
 )

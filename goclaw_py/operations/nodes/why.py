@@ -62,7 +62,7 @@ def _judge(view: NodesView, node: Node) -> Verdict:
     line = differences(here, node) if here is not None and here.id != node.id else ""
     if line:
         show = Cure("What differs", f"goclaw nodes show {node.id}")
-        return conclude("node.differs", f"{begin} differs from this node: {line}.", show)
+        return conclude("node.differs", f"{begin} {line}.", show)
     if abs(node.state.skew_s) >= _SKEW_S:
         answer = f"{begin} has a clock that is {abs(node.state.skew_s):.0f} s off the database's."
         sync = Cure("Synchronize its clock with a time server", "timedatectl set-ntp true")

@@ -17,6 +17,7 @@ from goclaw_py.config.models import Settings
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import SettingError, StoreUnavailable
 from goclaw_py.records import SettingEdit, SettingStore
+from goclaw_py.scheduler.operator_warnings import OperatorWarning, shell_command
 
 log = logging.getLogger(__name__)
 
@@ -53,11 +54,16 @@ class LiveSettings:
         """Held while stored edits are read and applied, or new ones are added."""
         self.wake = WakeEvent()
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[OperatorWarning, ...]:
         """Return a warning for each stored edit that has no effect."""
         return tuple(
-            f"the edit of {path} has no effect: {why}; to remove it: goclaw config reset "
-            f"'{path}'; see: goclaw config history"
+            OperatorWarning(
+                "gateway.setting_edit",
+                f"The edit of {path}",
+                f"has no effect: {why}",
+                "/settings",
+                shell_command("config", "reset", path),
+            )
             for path, why in self.ignored.items()
         )
 

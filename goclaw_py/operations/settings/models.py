@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
+
 Word = bool | int | float | str
 SettingValue = Word | tuple[Word, ...] | None
 
@@ -80,7 +82,7 @@ class SettingsView:
 
     settings: tuple[Setting, ...]
     editable: tuple[EditableSetting, ...] = ()
-    ignored: tuple[str, ...] = ()
+    ignored: tuple[OperatorWarning, ...] = ()
     unavailable: str = ""
 
 

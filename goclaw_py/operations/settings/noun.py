@@ -19,7 +19,7 @@ SETTINGS: Final = Noun(
         "EditableSetting": "path value file_value choices",
         "Setting": "path value origin about",
         "SettingEdit": "path value before after source",
-        "SettingsView": "ignored unavailable",
+        "SettingsView": "unavailable",
     },
 )
 """``GET /api/config`` is what ``GET /api/settings`` lists, of one section."""

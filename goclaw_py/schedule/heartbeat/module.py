@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 from goclaw_py.chat.channel import Channel
 from goclaw_py.core.concurrency import WakeEvent
@@ -37,6 +38,7 @@ from goclaw_py.schedule.heartbeat.poller import HeartbeatPoller
 from goclaw_py.schedule.heartbeat.preconditions import Checks
 from goclaw_py.schedule.poller import LOOK_S
 from goclaw_py.schedule.retention import run_retention
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 
 log = logging.getLogger(__name__)
 
@@ -166,15 +168,24 @@ class HeartbeatModule:
     def _note(self, end: HeartbeatRunEnd) -> None:
         """Update the incidents of an agent by its last heartbeat run."""
         if end.status in _PROBLEMS:
-            self._problems[end.agent] = f"{end.status}: {end.detail}"
+            self._problems[end.agent] = f"{_PROBLEMS[end.status]}: {end.detail}"
         elif end.status is not HeartbeatRunStatus.SKIPPED:
             self._problems.pop(end.agent, None)
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[OperatorWarning, ...]:
         """Return warnings for operators (SPEC HB-8)."""
-        problems = [*self._problems.items(), *((lost.agent, lost.why) for lost in self._unreported)]
+        refused = (
+            (lost.agent, f"could not deliver its alert: {lost.why}") for lost in self._unreported
+        )
+        problems = [*self._problems.items(), *refused]
         return tuple(
-            f"heartbeat of {agent}: {problem}; see: goclaw heartbeat why {agent}"
+            OperatorWarning(
+                "gateway.heartbeat",
+                f"The heartbeat of {agent}",
+                problem,
+                f"/heartbeats/{agent}",
+                f"goclaw heartbeat why {agent}",
+            )
             for agent, problem in problems
         )
 
@@ -191,4 +202,7 @@ class HeartbeatModule:
         self.wake.call()
 
 
-_PROBLEMS = frozenset({HeartbeatRunStatus.NO_ROUTE, HeartbeatRunStatus.FAILED})
+_PROBLEMS: Final = {
+    HeartbeatRunStatus.NO_ROUTE: "has no chat for its alert",
+    HeartbeatRunStatus.FAILED: "failed",
+}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 from goclaw_py.core.concurrency import WakeEvent
+from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import CRON_LANE, AgentName, JobId
 from goclaw_py.core.time.clock import Clock
@@ -18,16 +19,17 @@ from goclaw_py.runs.agent_loop import AgentLoop
 from goclaw_py.runs.approval_port import Ask
 from goclaw_py.schedule.agent_runs import ScheduledRunServices
 from goclaw_py.schedule.jobs.creation import JobCreationRules
-from goclaw_py.schedule.jobs.execution_models import UnreportedOccurrence
 from goclaw_py.schedule.jobs.executor import JobRuns
 from goclaw_py.schedule.jobs.models import Job
 from goclaw_py.schedule.jobs.notifications import JobNotifications
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.schedule.jobs.poller import JobPoller
 from goclaw_py.schedule.jobs.targets import JobTargets
+from goclaw_py.schedule.jobs.texts import undelivered_warning
 from goclaw_py.schedule.jobs.work_items import WorkItems, WorkSource
 from goclaw_py.schedule.retention import run_retention
 from goclaw_py.scheduler.dispatcher import Dispatcher
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +74,7 @@ class JobModule:
         self._enabled = setup.rules.enabled
         self._clock = clock
         self._store = store
-        self._unreported: Sequence[UnreportedOccurrence] = ()
+        self._undelivered: tuple[OperatorWarning, ...] = ()
         self.wake = WakeEvent()
         self.service = JobService(
             store,
@@ -116,7 +118,10 @@ class JobModule:
         """Send undelivered results to another chat once one can be found, until cancelled."""
         while True:
             try:
-                self._unreported = await self._notifications.send_unreported()
+                found = await self._notifications.send_unreported()
+                chats = {one.refused_by for one in found if one.refused_by is not None}
+                known = await self._store.names(chats) if chats else KnownNames()
+                self._undelivered = undelivered_warning(found, known)
             except StoreUnavailable as error:
                 log.debug("store_unavailable", extra={"error": str(error), "part": "job_results"})
             await asyncio.sleep(_LOOK_S)
@@ -125,15 +130,12 @@ class JobModule:
         """Delete old rows regularly, until cancelled (SPEC DB-5)."""
         await run_retention(lambda: self._store.sweep_jobs(now=self._clock.now()))
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[OperatorWarning, ...]:
         """Return warnings for operators (SPEC CRON-4)."""
         if not self._enabled:
-            return ("jobs are turned off (scheduler.enabled), so no job runs",)
-        return tuple(
-            f"the result of {one.job.spec.slug} could not be delivered: {one.error}; "
-            f"see: goclaw cron runs --job {one.job.spec.slug}"
-            for one in self._unreported
-        )
+            words = "are turned off (scheduler.enabled), so no job runs"
+            return (OperatorWarning("gateway.jobs_off", "Jobs", words, "/settings"),)
+        return self._undelivered
 
     def name_of(self, job: JobId) -> str | None:
         """Return the name of a job that is running here, or its short name."""

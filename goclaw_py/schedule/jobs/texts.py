@@ -9,12 +9,14 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.chat.outbound.ok_token import NO_REPLY, is_silent, without_token
+from goclaw_py.core.display_names import KnownNames, address, display_name, short_id
 from goclaw_py.core.errors import JobError, NotYours, TooManyJobs, UnknownJob
 from goclaw_py.core.text import clause, sentence, truncate
 from goclaw_py.core.time.texts import friendly, lasting, named, weekday, zone_or_utc
-from goclaw_py.schedule.jobs.execution_models import Why
+from goclaw_py.schedule.jobs.execution_models import UnreportedOccurrence, Why
 from goclaw_py.schedule.jobs.models import Job, JobSpec, JobState, Notify
 from goclaw_py.schedule.jobs.schedule import At, describe
+from goclaw_py.scheduler.operator_warnings import OperatorWarning, refusals_text, shell_command
 
 NOTIFY: Final = "[NOTIFY]"
 """With ``Notify.CONDITIONAL``, only a reply that begins so is sent (SPEC CRON-13)."""
@@ -387,3 +389,26 @@ def _title(title: str) -> str:
 def _sentence(text: str) -> str:
     """Return a text on one line, with a capital letter and a full stop."""
     return sentence(truncate(" ".join(text.split()), _REASON_CHARS) or "the reason is unknown")
+
+
+def undelivered_warning(
+    lost: Sequence[UnreportedOccurrence], known: KnownNames
+) -> tuple[OperatorWarning, ...]:
+    """Return the warning about results that no chat has received, all in one."""
+    if not lost:
+        return ()
+    chats = ((one.refused_by, one.error) for one in lost)
+    why = refusals_text(
+        ("" if chat is None else display_name(address(chat), known), error) for chat, error in chats
+    )
+    jobs = {one.job.id: one.job for one in lost}
+    subject, link, command = f"Results of {len(jobs)} jobs", "/jobs", "goclaw cron runs"
+    if len(jobs) == 1:
+        (job,) = jobs.values()
+        subject, link = f"The result of job {job.spec.title}", f"/jobs/{job.id}"
+        # Not its slug: jobs of several people may share one.
+        command = shell_command("cron", "runs", "--job", short_id(job.id))
+    elif all(one.refused_by is not None for one in lost):
+        link, command = "/deliveries?show=failed", "goclaw outbox list --state dead"
+    words = f"could not be delivered: {why}"
+    return (OperatorWarning("gateway.results", subject, words, link, command),)

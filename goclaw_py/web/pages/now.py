@@ -1,4 +1,4 @@
-"""The first page: lanes, running and waiting runs, and buttons to stop them."""
+"""The first page: figures, what needs a person, lanes, and runs with buttons to stop them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.core.ids import SessionKey
-from goclaw_py.scheduler.snapshots import in_line, lane_uses
-from goclaw_py.scheduler.views import LaneUse, RunView
+from goclaw_py.scheduler.snapshots import in_line
+from goclaw_py.scheduler.views import LaneView, RunView
+from goclaw_py.web.pages.figures import RecentTotals, figures
 from goclaw_py.web.pages.filters import Field, ListFilters, back_to_rows, of_agent, params_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
@@ -30,26 +31,22 @@ _FILTERS: Final = ("agent", "search")
 MANY: Final = 10
 """With more unfinished runs than this there are filters."""
 
-SHOWN_INSIDE: Final = 4
-"""The number of runs that are named below the bar of their lane; the table has all."""
+SHOWN_REQUESTS: Final = 5
+"""The number of approvals, and of people, that are listed; their pages have all."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneBar:
-    """A lane as a bar of ``slots`` pieces of which ``taken`` are in use.
+    """A lane as a bar of ``slots`` pieces of which ``taken`` are in use."""
 
-    ``inside`` are its first runs, ``more`` the number of others.
-    """
-
-    use: LaneUse
+    lane: LaneView
     slots: int
     taken: int
-    inside: tuple[RunView, ...]
-    more: int
 
 
 def routes(service: PageServices) -> list[Route]:
     """Return the first page, and its stop forms."""
+    totals = RecentTotals(service)
 
     async def load(query: Query) -> Facts:
         # All that the page shows is of one instant.
@@ -62,12 +59,25 @@ def routes(service: PageServices) -> list[Route]:
         runs = await _matching(service, status.runs, filters)
         working = [run for run in runs if run.waits_for is None]
         waiting = in_line(runs)
+        all_waiting = in_line(status.runs)
+        since = min((_since(status.now, run) for run in all_waiting), default=None)
+        backlog = status.backlog
+        known = None if backlog is None else await totals.get(backlog.approvals)
+        approvals = known.approvals[:SHOWN_REQUESTS] if known else ()
+        listed = "gateway.approvals" if approvals else ""
         return {
             "status": status,
+            "figures": figures(status, all_waiting, since, known),
+            "approvals": approvals,
+            "applicants": known.applicants[:SHOWN_REQUESTS] if known else (),
+            "warnings_left": [one for one in status.warnings if one.code != listed],
             "filters": filters,
             "is_long": len(status.runs) > MANY or bool(filters.same_rows),
-            "named": [run.session for run in status.runs],
-            "bars": [_bar(use) for use in lane_uses(status.lanes, status.runs)],
+            "named": [
+                *(run.session for run in status.runs),
+                *(asked.session for asked in approvals),
+            ],
+            "bars": list(map(_bar, status.lanes)),
             "working": working[:SHOWN_RUNS],
             "waiting": waiting[:SHOWN_RUNS],
             "since": partial(_since, status.now),
@@ -113,12 +123,10 @@ def _since(now: datetime, run: RunView) -> datetime:
     return (now - timedelta(seconds=run.for_s)).replace(microsecond=0)
 
 
-def _bar(use: LaneUse) -> LaneBar:
-    lane = use.lane
+def _bar(lane: LaneView) -> LaneBar:
     slots = min(lane.concurrency, SHOWN_SLOTS)
     taken = -(-min(lane.used, lane.concurrency) * slots // lane.concurrency)
-    more = max(0, len(use.inside) - SHOWN_INSIDE)
-    return LaneBar(use, slots, taken, use.inside[:SHOWN_INSIDE], more)
+    return LaneBar(lane, slots, taken)
 
 
 def _back(fields: Mapping[str, str], notice: str) -> Response:

@@ -6,7 +6,6 @@ All values in templates are escaped, whatever people, names of jobs and models c
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,6 @@ from decimal import Decimal
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
-from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -113,26 +111,6 @@ THEMES: Final = (
 )
 """The themes: value, name, icon."""
 
-_COMMAND: Final = re.compile(r"see: goclaw ([a-z]+)(?: [\w-]+)*?(?: ([\w.-]+))?\Z")
-_PAGES: Final = {
-    "outbox": ("/deliveries", "Deliveries"),
-    "inbox": ("/deliveries", "Deliveries"),
-    "groups": ("/people#groups", "People"),
-    "approvals": ("/approvals", "Approvals"),
-    "lanes": ("/settings", "Settings"),
-    "sessions": ("/sessions", "Sessions"),
-    "nodes": ("/health#nodes", "Health"),
-    "config": ("/settings", "Settings"),
-}
-"""The pages that show, or can change, what commands show."""
-
-_CAUSES: Final = (
-    (re.compile(r"[\w.-]+/[^\s:]+: "), "/health#channels", "Health"),
-    (re.compile(r"node \S+ .*(runs release|has other settings)"), "/health#nodes", "Health"),
-    (re.compile(r"jobs are turned off"), "/settings", "Settings"),
-)
-"""The pages with the details of warnings that name no command."""
-
 Read = Callable[[OutboundMessage], str]
 
 
@@ -181,7 +159,6 @@ class Pages:
             first_words=first_words,
             markdown=html_of,
             read=read,
-            page_of=page_of,
         )
         self._templates.tests["opened_by"] = _is_opened_by
         tabs = [tuple(one for one in group if one.address not in absent) for group in TABS]
@@ -292,19 +269,3 @@ def seconds(value: float | None) -> str:
 def usd(value: Decimal | None) -> str:
     """Return an amount of US dollars; a dash if it is unknown."""
     return NONE if value is None else formatting.usd(value)
-
-
-def page_of(warning: str) -> tuple[str, str]:
-    """Return address and name of the page that shows what a warning is about, or how to cure it."""
-    if found := _COMMAND.search(warning):
-        match found[1], found[2]:
-            case "cron", str(job):
-                return f"/jobs/{quote(job, safe='')}", "Job"
-            case "heartbeat", str(agent):
-                return f"/heartbeats/{quote(agent, safe='')}", "Heartbeat"
-            case command, _ if command in _PAGES:
-                return _PAGES[command]
-    for cause, place, name in _CAUSES:
-        if cause.match(warning):
-            return place, name
-    return "/why", "Why?"

@@ -146,6 +146,16 @@ def page_app(service: PageServices, routes: Sequence[Route]) -> ASGIApp:
     return _Sealed(app)
 
 
+_TITLES: Final = {
+    403: "Not allowed",
+    404: "Not found",
+    429: "Too many requests",
+    500: "An error of goclaw",
+    503: "Not available now",
+}
+"""The titles of pages for errors, by status."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Faults:
     """Converts errors to pages for people, and to the API's form for programs."""
@@ -170,7 +180,7 @@ class _Faults:
     ) -> Response:
         if "text/html" in request.headers.get("accept", ""):
             facts = {
-                "title": "Not possible",
+                "title": _TITLES.get(status, "Not possible"),
                 "path": request.url.path,
                 "error": text,
                 "status": status,

@@ -142,7 +142,7 @@ async def test_a_channel_with_trouble_or_without_work_is_not_up() -> None:
         assert (await scrape(made))[up] == 0
 
 
-STORED = "received messages cannot be stored and acknowledged: "
+STORED = "The database does not store messages, so channels do not acknowledge them: "
 
 
 async def test_the_full_status_still_waits_for_its_database() -> None:
@@ -152,7 +152,7 @@ async def test_the_full_status_still_waits_for_its_database() -> None:
         made.gateway.store.away = True
         status = await made.snapshots.full()
         assert (status.backlog, status.database) == (None, "embedded, unreachable")
-        assert status.warnings == (f"{STORED}the database cannot be reached",)
+        assert list(map(str, status.warnings)) == [f"{STORED}it cannot be reached"]
         made.gateway.store.away = False
 
 
@@ -162,7 +162,7 @@ async def test_a_database_that_can_be_read_and_not_written_is_a_warning() -> Non
         made.server.reachable, made.server.trouble = False, "it is a standby"
         status = await made.snapshots.full()
         assert status.backlog is not None
-        assert status.warnings == (f"{STORED}it is a standby",)
+        assert list(map(str, status.warnings)) == [f"{STORED}it is a standby"]
         (channel,) = [view for view in status.channels if view.name == "telegram"]
         assert channel.state is ChannelState.RECONNECTING, "it works for nobody (CHAN-8)"
         assert channel.detail == "messages cannot be committed: it is a standby"
@@ -173,11 +173,12 @@ async def test_groups_that_nobody_has_decided_about_are_told() -> None:
         await made.gateway.gateway.accept([in_group("-1")])
         assert (await scrape(made))["goclaw_warnings"] == 1
         (warning,) = (await made.snapshots.full()).warnings
-        assert warning == "1 group waits for your decision; see: goclaw groups list"
+        assert str(warning) == "1 group waits for your decision: may the agent listen there?"
+        assert (warning.link, warning.command) == ("/people#groups", "goclaw groups list")
         await made.gateway.gateway.accept([in_group("-2")])
         made.gateway.store.calls.clear()
         (warning,) = (await made.snapshots.quick()).warnings
-        assert warning == "2 groups wait for your decision; see: goclaw groups list"
+        assert str(warning).startswith("2 groups wait for your decision")
         assert made.gateway.store.calls == {"backlog": 1, "undecided": 1}
         made.gateway.store.away = True
         assert (await scrape(made))["goclaw_database_up"] == 0
@@ -198,8 +199,8 @@ async def test_estimated_usage_is_a_warning_until_a_run_has_all_its_counts() -> 
         await made.gateway.say("hello")
         await made.gateway.channel.until_sent(1)
         (warning,) = (await made.snapshots.full()).warnings
-        assert warning == (
-            "agent main: the provider of openai:some-model does not report how many tokens it "
+        assert str(warning) == (
+            "Agent main has a provider that does not report how many tokens openai:some-model "
             "uses, or reports impossible numbers; they are estimated, and so are its budgets"
         )
         await made.gateway.say("again")

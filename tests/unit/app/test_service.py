@@ -172,8 +172,8 @@ async def test_people_are_warned_of_a_slow_wait_as_long_as_it_lasts(
             (record,) = [line for line in caplog.records if line.message == "lane_wait_slow"]
             (warning,) = (await remote.lanes.status()).warnings
             for inside in vars(record)["occupants"]:
-                assert short_id(inside.partition(" ")[0]) in warning
-            assert "lane main is full (2 of 2) and 1 waits" in warning
+                assert short_id(inside.partition(" ")[0]) in warning.text
+            assert "Lane main is full (2 of 2) and 1 run waits" in str(warning)
             await remote.lanes.resize(MAIN_LANE, 3)
             await gateway.until(lambda: len(agent.active) == 3)
             assert (await remote.lanes.status()).warnings == ()
@@ -301,7 +301,7 @@ async def test_stored_edits_are_in_effect_at_the_start_and_new_ones_at_once(
             (lane, *_) = (await remote.lanes.list()).lanes
             assert (lane.lane.concurrency, lane.lane.waiting) == (1, 1)
             (warning, *_) = (await remote.lanes.status()).warnings
-            assert "agents.gone.model has no effect" in warning
+            assert "agents.gone.model has no effect" in str(warning)
             wish = SettingChange("lanes.main.size", "2")
             view = await remote.settings.change([wish], source="")
             assert {one.path: one.value for one in view.editable}["lanes.main.size"] == "2"

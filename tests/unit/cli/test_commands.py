@@ -119,7 +119,8 @@ def test_with_a_gateway_its_own_view_is_shown(goclaw: Shell, gateway: ThreadGate
         "main  1/2",
         "agent:main:console:direct:local",
         "wrong token",
-        "warning: disk is nearly full",
+        "warning: The disk is nearly full",
+        "df -h",
         "embedded",
         "running",
     ):

@@ -37,6 +37,7 @@ from goclaw_py.operations.people.operations import PairingApplicant
 from goclaw_py.records import Chat
 from goclaw_py.schedule.jobs.models import OPERATOR, FixedMessage, Job, JobSpec, JobState
 from goclaw_py.schedule.jobs.schedule import Every
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.store import embedded_files
 from goclaw_py.store.migrate import SchemaStatus as Schema
@@ -66,9 +67,9 @@ JOB = Job(JobId("j-1"), OPERATOR, Maker.OPERATOR, SPEC, START, START, next_run_a
 GROUP = Chat("telegram", "default", "-5", PeerKind.GROUP, "The group", None, "", START, START)
 FRESH = replace(STATUS, started_at=datetime.now(UTC) + timedelta(days=1), release="1.0")
 ASKS = PairingApplicant("telegram", "default", Sender("7", "Bob"), START, START, "7")
-NO_EFFECT = (
-    "the edit of a.b has no effect: there is no such agent; "
-    "to remove it: goclaw config reset 'a.b'; see: goclaw config history"
+NO_EFFECT = OperatorWarning(
+    *("gateway.setting_edit", "The edit of a.b", "has no effect: there is no such agent"),
+    command="goclaw config reset a.b",
 )
 WAITS = Schema(0, 1, ("0001",))
 
@@ -411,7 +412,7 @@ CASES = [
     ok("settings-in-use", plain, "no gateway"),
     ok("settings-in-use", running(), "as in the file"),
     hint("settings-in-use", running(started_at=START), "goclaw.toml", "restart the gateway"),
-    hint("settings-in-use", running(warnings=(NO_EFFECT,)), "of a.b", "goclaw config reset 'a.b'"),
+    hint("settings-in-use", running(warnings=(NO_EFFECT,)), "of a.b", "goclaw config reset a.b"),
     ok("owners", says(TELEGRAM), "Ann"),
     ok("owners", working(TELEGRAM + 'allow = ["1001"]\n'), "1001"),
     hint("owners", working(TELEGRAM), "nobody receives", "goclaw pairing approve"),

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from goclaw_py.cli.top import screen
 from goclaw_py.core.ids import LaneName, RunId
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 from goclaw_py.scheduler.views import Backlog, GatewayStatus, LaneView, RunProgress, RunState
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.processes import PATIENCE_S, Viewer, viewer_at
@@ -66,7 +67,7 @@ MANY = replace(
     BUSY,
     lanes=tuple(LaneView(LaneName(f"lane-{n}"), 2, 1, 0, 0, 0, 0, 0) for n in range(30)),
     runs=(RUNNING,) * 40 + (fakes.WAITING,) * 50,
-    warnings=tuple(f"warning {number} {'x' * 200}" for number in range(10)),
+    warnings=tuple(OperatorWarning("x", f"warning {n}", "x" * 200) for n in range(10)),
 )
 
 

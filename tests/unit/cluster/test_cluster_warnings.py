@@ -26,17 +26,14 @@ def test_nodes_that_are_alike_are_not_worth_a_word() -> None:
 @pytest.mark.parametrize(
     ("there", "words"),
     [
-        (replace(THERE, release="1.1"), "node n2 (beta, pid 42) runs release 1.1, this one 1.0"),
+        (replace(THERE, release="1.1"), "runs release 1.1, this one 1.0"),
         (
             replace(THERE, state=NodeState(settings={"lanes": "9", "queue": "2", "web": "4"})),
-            "node n2 (beta, pid 42) has other settings here: [agents], [lanes], [web]",
+            "has other settings here: [agents], [lanes], [web]",
         ),
         (
             replace(THERE, release="", state=NodeState(settings={**HERE.settings, "queue": "0"})),
-            (
-                "node n2 (beta, pid 42) runs release unknown, this one 1.0 and has other "
-                "settings here: [queue]"
-            ),
+            ("runs release unknown, this one 1.0 and has other settings here: [queue]"),
         ),
     ],
 )
@@ -62,8 +59,9 @@ async def test_only_live_others_count_and_only_as_long_as_they_differ(
     await store.join(replace(THERE, id=NodeId("dead"), release="0.9", lease_until=clock.now()))
     watching = asyncio.create_task(cluster.watch())
     await until(lambda: cluster.warnings() != ())
-    line = "node n2 (beta, pid 42) runs release 1.1, this one 1.0"
-    assert cluster.warnings() == (line,)
+    line = "Node n2 (beta, pid 42) runs release 1.1, this one 1.0"
+    (warning,) = cluster.warnings()
+    assert (str(warning), warning.command) == (line, "goclaw nodes show n2")
     await asyncio.sleep(60)
     told = [vars(record)["warning"] for record in caplog.records if record.msg == "node_differs"]
     assert told == [line], "once, however often it is seen"

@@ -176,8 +176,8 @@ async def test_whoever_waits_sees_that_others_are_in_the_lane_and_gets_the_place
         assert use.lane.name == MAIN_LANE
         assert (use.lane.active, use.lane.elsewhere, use.lane.waiting) == (0, 1, 1)
         (warning,) = slow_waits(second.dispatcher.lanes(), second.dispatcher.runs())
-        assert "lane main is full (1 of 1)" in warning
-        assert "in it: 1 run of other nodes" in warning
+        assert "Lane main is full (1 of 1)" in str(warning)
+        assert "in it: 1 run of other nodes" in warning.text
         await until(lambda: active(second) == 1, within_s=6.3)
         assert active(first) == 0
         (use,) = [use for use in (await second.control.lanes.list()).lanes if use.lane.shared]

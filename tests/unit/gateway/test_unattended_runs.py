@@ -48,7 +48,7 @@ async def test_a_job_that_stands_still_is_lost_within_a_minute_and_goes_on() -> 
         assert "forgotten" in (lost.error or "")
         assert (await ends(gateway, job))[-1] == "ok"
         (warning,) = gateway.container.unattended.warnings()
-        assert warning.startswith("1 run stood still without a task and ended as lost")
+        assert str(warning).startswith("1 run stood still without a task and ended as lost")
         await asyncio.sleep(3700)
         assert gateway.container.unattended.warnings() == ()
 

@@ -54,7 +54,7 @@ async def unanswered_messages() -> Explanation:
         return await ask(gateway)
 
 
-@CASES.answer("gateway.lane_full", "Lane main is full (1 of 1) and 1 waits", "goclaw lanes")
+@CASES.answer("gateway.lane_full", "Lane main is full (1 of 1) and 1 run waits", "goclaw lanes")
 async def busy_lane() -> Explanation:
     async with a_process(ScriptedAgent(Block()), replace(AT_ONCE, main_lane=1)) as gateway:
         await gateway.say("long", chat="bob")
@@ -78,7 +78,7 @@ async def shutting_down() -> Explanation:
 
 
 @CASES.question("The gateway runs, and nothing is taken in")
-@CASES.answer("gateway.database", "does not answer", "goclaw doctor")
+@CASES.answer("gateway.database", "does not store messages", "goclaw doctor")
 async def database_away() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.away = True

@@ -49,7 +49,7 @@ async def after(
 
 
 @CASES.question("A job does not run any more")
-@CASES.answer("job.paused", "The job job does not run: paused", "goclaw cron resume job")
+@CASES.answer("job.paused", "The job job does not run: paused", "Resume it: goclaw cron resume ")
 async def paused() -> Explanation:
     async with with_job(Wanted(every(60))) as (gateway, job):
         await service(gateway).edit(job.id, JobChange(state=JobState.PAUSED), OPERATOR)
@@ -58,7 +58,7 @@ async def paused() -> Explanation:
 
 @CASES.question("A job has switched itself off")
 @CASES.answer("job.disabled", "disabled after 2 failures in a row: AgentError: the model said 400",
-              "goclaw cron resume job")  # fmt: skip
+              "Resume it: goclaw cron resume ")  # fmt: skip
 async def disabled() -> Explanation:
     never = setup(auto_disable_after=2, retries=0)
     return await after(300, Wanted(every(60)), Say("hi"), BROKEN, BROKEN, jobs=never)
@@ -66,7 +66,7 @@ async def disabled() -> Explanation:
 
 @CASES.question("A reminder has not come yet, or comes at the wrong hour")
 @CASES.answer("job.not_yet", "has not been due yet: it runs today 05:04:05 (UTC)",
-              "goclaw cron edit job --tz ZONE")  # fmt: skip
+              " --tz ZONE")  # fmt: skip
 async def not_due_yet() -> Explanation:
     return await after(0, Wanted(at(7200)))
 
@@ -87,7 +87,7 @@ async def test_a_first_run_that_is_late_is_not_said_to_come() -> None:
 
 @CASES.question("A job was due while the gateway was down")
 @CASES.answer("job.missed", "was skipped: no gateway was running when it was due",
-              "goclaw cron edit job --policy misfire=once")  # fmt: skip
+              " --policy misfire=once")  # fmt: skip
 async def missed() -> Explanation:
     database = MemoryDatabase()
     ways = replace(AT_ONCE, jobs=setup(misfire="skip"))
@@ -103,7 +103,7 @@ async def missed() -> Explanation:
 
 @CASES.question("A job ran, and nobody was told")
 @CASES.answer("job.no_route", "completed, but there was no chat to send its result to",
-              "goclaw cron edit job --to TARGET")  # fmt: skip
+              " --to TARGET")  # fmt: skip
 async def nobody_to_tell() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         await make(gateway, Wanted(every(60), target=TargetKind.LAST))
@@ -112,7 +112,7 @@ async def nobody_to_tell() -> Explanation:
 
 
 @CASES.answer("job.undelivered", "completed, but the channel refused its result",
-              "goclaw cron edit job --to TARGET")  # fmt: skip
+              " --to TARGET")  # fmt: skip
 async def refused_by_the_chat() -> Explanation:
     async with with_job(Wanted(every(60))) as (gateway, _):
         gateway.channel.fail(ChatGone("Forbidden: bot was blocked by the user"), chat="ann")
@@ -122,14 +122,14 @@ async def refused_by_the_chat() -> Explanation:
 
 @CASES.question("A job that watches something is always silent")
 @CASES.answer("job.no_notify", "no message was sent: its reply did not begin with [NOTIFY]",
-              "goclaw cron edit job --notify always")  # fmt: skip
+              " --notify always")  # fmt: skip
 async def without_the_word() -> Explanation:
     wanted = Wanted(every(60), notify=Notify.CONDITIONAL)
     return await after(65, wanted, Say("hi"), Say("all quiet"))
 
 
 @CASES.answer("job.tells_nobody", "its result is not sent, because the job has notify = never",
-              "goclaw cron edit job --notify always")  # fmt: skip
+              " --notify always")  # fmt: skip
 async def tells_nobody() -> Explanation:
     return await after(65, Wanted(every(60), notify=Notify.NEVER))
 
@@ -171,7 +171,7 @@ async def still_running() -> Explanation:
 
 
 @CASES.answer("job.failed", "does not run: failed: AgentError: the model said 400",
-              "goclaw cron run job")  # fmt: skip
+              "Run it now: goclaw cron run ")  # fmt: skip
 async def run_once_and_failed() -> Explanation:
     return await after(120, Wanted(at(60)), Say("hi"), BROKEN)
 

@@ -52,6 +52,7 @@ from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.events import live
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 from tests.unit.web.fake_access import FakeAccess
 from tests.unit.web.fake_heartbeats import FakeHeartbeats
 from tests.unit.web.fake_jobs import Jobs
@@ -68,12 +69,13 @@ RUN_ID = RunId("0190-aaaa")
 RUNNING = views.RunView(
     RUN_ID, SESSION, AgentName("main"), LaneName("main"), views.RunState.RUNNING, 1.5
 )
+DISK = OperatorWarning("gateway.disk", "The disk", "is nearly full", "/health", "df -h")
 STATUS = views.GatewayStatus(
     node=NodeId("node-1"), release="0.1.0", pid=7, started_at=NOW - timedelta(hours=2), now=NOW,
     database="embedded", draining=False,
     lanes=(views.LaneView(LaneName("main"), 2, 1, 0, 5, 3, 1, 0),), runs=(RUNNING,),
     channels=(views.ChannelView("telegram", "default", views.ChannelState.STOPPED, "wrong token"),),
-    backlog=views.Backlog(inbox=1, outbox=2, dead=3), warnings=("disk is nearly full",),
+    backlog=views.Backlog(inbox=1, outbox=2, dead=3), warnings=(DISK,),
 )  # fmt: skip
 
 

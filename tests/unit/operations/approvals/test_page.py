@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from goclaw_py.core.approvals import Decision
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 from goclaw_py.scheduler.views import Backlog
 from tests.unit.web import fakes
 from tests.unit.web.fake_approvals import ANSWERED, PAY, WIPE
@@ -78,8 +79,8 @@ async def test_a_grant_is_revoked(browser: Browser, control: FakeControl) -> Non
 
 
 async def test_the_first_page_leads_to_what_waits(browser: Browser, control: FakeControl) -> None:
-    warning = "2 tool calls wait for an approval; see: goclaw approvals list"
+    warning = OperatorWarning("gateway.approvals", "2 tool calls", "wait", "/approvals")
     backlog = Backlog(inbox=0, outbox=0, dead=0, approvals=2)
     control.snapshot = replace(fakes.STATUS, backlog=backlog, warnings=(warning,))
-    link = '<a href="/approvals">'
-    await browser.says("/", f"{warning} → {link}Approvals</a>", f"{link}2</a>")
+    said = await browser.says("/", "pay", '<a href="/approvals">Decide</a>')
+    assert "2 tool calls" not in said, "each is listed"

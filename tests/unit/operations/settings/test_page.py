@@ -8,6 +8,7 @@ import pytest
 
 from goclaw_py.core.errors import GoclawError, SettingChanged, SettingError, SettingErrors
 from goclaw_py.operations.settings.models import SettingChange
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 from tests.unit.web.fake_settings import CHAT, EDITED, EVIL
 from tests.unit.web.fakes import FakeControl, unavailable
 from tests.unit.web.pages.conftest import Browser
@@ -167,9 +168,9 @@ async def test_settings_are_shown_and_not_edited_without_the_database(
 
 
 async def test_edits_without_effect_are_told(browser: Browser, control: FakeControl) -> None:
-    warning = "the edit of a.b has no effect: gone; see: goclaw config history"
+    warning = OperatorWarning("gateway.setting_edit", "The edit of a.b", "has no effect: gone")
     control.settings.seen = replace(control.settings.seen, ignored=(warning,))
-    await browser.says("/settings", warning)
+    await browser.says("/settings", warning.subject, warning.text)
 
 
 async def test_too_many_fields_are_refused(browser: Browser) -> None:

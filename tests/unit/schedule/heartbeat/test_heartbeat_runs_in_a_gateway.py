@@ -263,7 +263,9 @@ async def test_nobody_to_tell_is_a_problem_that_is_seen() -> None:
     async with beating(ALERT, spoken_by=None) as gateway:
         (row,) = await until_ended(gateway, 1)
         assert row.outcome == "no_route"
-        assert "main" in gateway.container.heartbeats.warnings()[0]
+        (warning,) = gateway.container.heartbeats.warnings()
+        assert str(warning).startswith("The heartbeat of main has no chat for its alert: ")
+        assert warning.command == "goclaw heartbeat why main"
 
 
 async def test_files_of_an_alert_are_an_album() -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.core.display_names import short_id
 from goclaw_py.core.errors import AgentError, ChatGone, TopicGone
 from goclaw_py.core.ids import Owner
 from goclaw_py.core.messages import PeerKind, Target, TopicChanged, TopicState
@@ -121,8 +122,8 @@ async def test_a_result_without_a_chat_is_kept_until_there_is_one(*, message: bo
         kept = await stored(gateway, job)
         assert (kept.state, kept.last_status) == (JobState.COMPLETED, "no_route")
         (warning,) = gateway.container.job_module.warnings()
-        see = "see: goclaw cron runs --job job"
-        assert warning == f"the result of job could not be delivered: {nobody}; {see}"
+        assert str(warning) == f"The result of job job could not be delivered: {nobody}"
+        assert warning.command == f"goclaw cron runs --job {short_id(job.id)}"
         await gateway.ask("hello", chat="bob")
         await asyncio.sleep(5)
         (text,) = told(gateway, "bob")
@@ -226,7 +227,8 @@ async def test_a_result_that_nobody_can_be_told_of_stays_a_warning() -> None:
         await make(gateway, Wanted(at(60), "Tea!", message=True))
         await asyncio.sleep(70)
         (warning,) = gateway.container.job_module.warnings()
-        assert "the result of job could not be delivered: " in warning
+        assert str(warning).startswith("The result of job job could not be delivered: ")
+        assert warning.text.endswith("has blocked the bot")
 
 
 async def test_where_nobody_can_be_told_it_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,8 +9,11 @@ import pytest
 
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
-from goclaw_py.scheduler.views import LaneView, PeerView, RunProgress
-from goclaw_py.web.pages.rendering import page_of
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
+from goclaw_py.scheduler.views import Backlog, LaneView, PeerView, ProviderView, RunProgress
+from goclaw_py.web.pages.figures import DAYS
+from goclaw_py.web.pages.now import SHOWN_RUNS
+from goclaw_py.web.pages.rendering import NONE
 from tests.unit.web import fake_nodes, fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import Browser
@@ -18,29 +21,74 @@ from tests.unit.web.pages.conftest import Browser
 MAIN = LaneView(LaneName("main"), 1, 1, 1, 5, 3, 1, 0)
 
 
+def figure(text: str, name: str) -> str:
+    """The figure with a name, as HTML."""
+    found = re.findall(r'<a id="figure-.*?</a>', text, re.DOTALL)
+    (one,) = [each for each in found if f"</strong>{name}" in each]
+    return str(one)
+
+
 async def test_now_shows_who_works_and_who_waits(browser: Browser, control: FakeControl) -> None:
     runs = (fakes.RUNNING, fakes.WAITING)
     control.snapshot = replace(fakes.STATUS, lanes=(MAIN,), runs=runs)
     lane = 'aria-label="1 of 1 slots in use"'
-    said = await browser.says("/", "disk is nearly full", lane, "a slot of its lane", "2 messages")
-    assert said.count('href="/runs/0190-aaaa"') == 2
+    said = await browser.says("/", "The disk", lane, "a slot of its lane", "2 messages")
+    assert said.count('href="/runs/0190-aaaa"') == 1
     assert 'href="/runs/0190-cccc"' not in said
-    assert control.calls == [("status",)]
     control.snapshot = replace(fakes.STATUS, runs=())
-    said = await browser.says("/", "Nothing is running.", "goclaw chat")
-    assert "Other gateways" not in said
+    await browser.says("/", "Nothing is running.", "goclaw chat")
 
 
-async def test_now_shows_what_other_gateways_do(browser: Browser, control: FakeControl) -> None:
-    """SPEC NODE-1, NODE-2."""
-    peer = PeerView(NodeId("n2"), "beta", 42, "1.0", "draining", 3, 4, ("telegram/<b>",))
-    lane = replace(MAIN, concurrency=4, shared=True, elsewhere=2)
-    control.snapshot = replace(fakes.STATUS, lanes=(lane,), peers=(peer,))
-    use = ('aria-label="3 of 4 slots in use"', "1 of 4 in use here, 2 on other nodes")
-    await browser.says("/", *use)
-    (row,) = re.findall(r'<tr id="peer-n2">.*?</tr>', (await browser.get("/")).text, re.DOTALL)
-    for words in ("beta, pid 42", "draining", ">3<", ">4<", "telegram/&lt;b&gt;"):
-        assert words in row
+async def test_the_figures_lead_to_their_lists(browser: Browser, control: FakeControl) -> None:
+    """SPEC OPS-3."""
+    peer = PeerView(NodeId("n2"), "beta", 42, "1.0", "live", 3, 4, ())
+    runs = (fakes.RUNNING, fakes.WAITING)
+    control.snapshot = replace(fakes.STATUS, lanes=(MAIN,), runs=runs, peers=(peer,))
+    text = (await browser.get("/")).text
+    for name, value, link in (
+        ("running", "4", "/runs?show=running"),
+        ("waiting", "5", "#waiting"),
+        ("oldest wait", "2026-01-02T03:04:01.000Z", "#waiting"),
+        ("failed today", "100", "/runs?show=failed"),
+        ("next job", NONE, "/jobs"),
+        ("cost today", "$1.50", "/usage"),
+    ):
+        found = figure(text, name)
+        assert f'href="{link}"' in found, name
+        assert value in found.partition(f"</strong>{name}")[0], name
+    assert "3 on other nodes" in figure(text, "running")
+    assert "yesterday 0" in figure(text, "failed today")
+    assert "&lt; $0.01 a day before" in figure(text, "cost today")
+    assert figure(text, "cost today").count("<rect") == DAYS
+
+
+async def test_what_the_database_counts_is_not_read_each_second(
+    browser: Browser, control: FakeControl
+) -> None:
+    await browser.get("/")
+    before = len(control.calls)
+    await browser.get("/")
+    again = [call for call in control.calls[before:] if call[0] != "status"]
+    assert again == []
+
+
+async def test_without_its_database_the_gateway_still_shows_what_runs(
+    browser: Browser, control: FakeControl
+) -> None:
+    control.snapshot = replace(fakes.STATUS, backlog=None)
+    said = await browser.says("/", "running", "oldest wait")
+    assert "cost today" not in said
+
+
+async def test_now_lists_what_needs_a_person(browser: Browser, control: FakeControl) -> None:
+    """Each tool call and each stranger, with the page that decides."""
+    backlog = replace(fakes.STATUS.backlog or Backlog(0, 0, 0), approvals=2)
+    listed = OperatorWarning("gateway.approvals", "2 tool calls", "wait", "/approvals")
+    control.snapshot = replace(fakes.STATUS, backlog=backlog, warnings=(listed, fakes.DISK))
+    said = await browser.says("/", "asks to call", "pay", "Bob", "asks to talk to the agent")
+    assert "2 tool calls" not in said
+    assert '<a href="/health"><bdi>The disk</bdi></a> <bdi>is nearly full</bdi>' in said
+    control.snapshot = replace(fakes.STATUS, warnings=())
 
 
 async def test_health_tells_how_each_gateway_is(browser: Browser, control: FakeControl) -> None:
@@ -52,11 +100,20 @@ async def test_health_tells_how_each_gateway_is(browser: Browser, control: FakeC
     assert 'id="nodes"' not in await browser.says("/health")
 
 
-async def test_a_lane_names_its_first_runs_only(browser: Browser, control: FakeControl) -> None:
+async def test_health_names_providers_that_are_down(browser: Browser, control: FakeControl) -> None:
+    down = ProviderView(AgentName("helper"), 90.0, 2, "timed out")
+    control.snapshot = replace(fakes.STATUS, providers=(ProviderView(AgentName("main")), down))
+    said = await browser.says("/health", "1 of 2", "timed out")
+    assert ">2<" in said.partition('id="provider-helper"')[2].partition("</tr>")[0]
+    control.snapshot = replace(fakes.STATUS, providers=(ProviderView(AgentName("main")),))
+    await browser.says("/health", "All answer")
+
+
+async def test_of_a_crowd_the_first_are_shown(browser: Browser, control: FakeControl) -> None:
     runs = tuple(replace(fakes.RUNNING, id=RunId(f"run-{n:03}")) for n in range(107))
     control.snapshot = replace(fakes.STATUS, runs=runs)
-    said = await browser.says("/", "and 103 more", "7 more are not shown")
-    assert [said.count(f'href="/runs/run-00{n}"') for n in (3, 4)] == [2, 1]
+    said = await browser.says("/", "7 more are not shown")
+    assert said.count('<tr id="run-') == SHOWN_RUNS
 
 
 @pytest.mark.parametrize(("fields", "place"), [
@@ -67,36 +124,6 @@ async def test_a_lane_names_its_first_runs_only(browser: Browser, control: FakeC
 ])  # fmt: skip
 async def test_a_stop_leads_back(browser: Browser, fields: dict[str, str], place: str) -> None:
     await browser.leads("/stop", place, session="s", **fields)
-
-
-@pytest.mark.parametrize(("warning", "page"), [
-    ("1 group waits for your decision; see: goclaw groups list", "/people#groups"),
-    ("2 messages; see: goclaw outbox list --state dead", "/deliveries"),
-    ("2 messages got no answer; see: goclaw inbox list", "/deliveries"),
-    ("1 tool call waits for an approval; see: goclaw approvals list", "/approvals"),
-    ("heartbeat of a_1: away; see: goclaw heartbeat why a_1", "/heartbeats/a_1"),
-    ("the result of a-b; see: goclaw cron runs --job a-b.2", "/jobs/a-b.2"),
-    ("lane main is full (1 of 1); see: goclaw lanes", "/settings"),
-    ("telegram/default: the token is refused", "/health#channels"),
-    ("node n-2 (m, pid 7) runs release 1, this one 2", "/health#nodes"),
-    ("node n-2 (m, pid 7) has other settings here: [lanes]", "/health#nodes"),
-    ("the edit of 'a.b' has no effect: x; see: goclaw config history", "/settings"),
-    ("jobs are turned off (scheduler.enabled), so no job runs", "/settings"),
-    # The page names the command of each cure.
-    ("the clock of this machine is 7 s ahead of the database's", "/why"),
-    ("agent main: its provider has been down for 7 minutes, 1 message kept: x", "/why"),
-    ("telegram: see: goclaw groups list <b>", "/why"),
-    ("the disk is full", "/why"),
-])  # fmt: skip
-async def test_a_warning_leads_to_the_page_that_cures_it(
-    browser: Browser, control: FakeControl, warning: str, page: str
-) -> None:
-    target, name = page_of(warning)
-    assert target == page
-    control.snapshot = replace(fakes.STATUS, warnings=(warning,))
-    for path in ("/", "/health"):
-        text = (await browser.get(path)).text
-        assert f'→ <a href="{target}">{name}</a></li>' in text
 
 
 @pytest.mark.parametrize(

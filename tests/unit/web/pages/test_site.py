@@ -19,6 +19,7 @@ from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.records import OutboxState, RunFilter, RunSpan
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
@@ -103,7 +104,9 @@ async def test_what_people_and_models_write_stays_text(
     """SEC-1: from chats, names and what a model has said."""
     dead = replace(fakes.DEAD, message=OutboundMessage(fakes.LOCAL, ATTACK), error=ATTACK)
     control.messages.rows = [dead]
-    control.snapshot = replace(fakes.STATUS, warnings=(ATTACK,), database=ATTACK)
+    control.snapshot = replace(
+        fakes.STATUS, warnings=(OperatorWarning("x", ATTACK, ATTACK),), database=ATTACK
+    )
     entry = replace(fakes.HISTORY[0], entry=replace(fakes.HISTORY[0].entry, text=ATTACK))
     monkeypatch.setattr(fakes, "HISTORY", [entry])
     tool = replace(fakes.ENDED.tools[0], name=ATTACK, arguments=ATTACK, result=ATTACK)

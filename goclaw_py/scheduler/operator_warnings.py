@@ -1,0 +1,83 @@
+"""Warnings for operators: the same on pages, in ``goclaw status`` and in the API (SPEC OPS-4)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from goclaw_py.core.text import count
+
+NAMED: Final = 3
+"""The number of people or chats that a warning names."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorWarning:
+    """Something that needs a person: a sentence that begins with what it is about.
+
+    Args:
+        code: Its kind, such as ``gateway.lane_full``; stable over releases.
+        subject: The beginning of the sentence, such as ``Lane main``.
+        text: The rest of it, without a full stop.
+        link: The path of the page that shows it, or cures it.
+        command: A command that shows it, or cures it; "" if there is none.
+    """
+
+    code: str
+    subject: str
+    text: str
+    link: str = "/why"
+    command: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.text}"
+
+
+def shell_command(*words: str) -> str:
+    """Return a command of ``goclaw`` to copy; words are quoted where a shell needs it."""
+    return shlex.join(("goclaw", *words))
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Return names in words: ``Ann``, ``Ann and Bob``, ``Ann, Bob, Eve and 4 others``."""
+    shown = list(names[:NAMED])
+    if len(names) > NAMED:
+        shown.append(count(len(names) - NAMED, "other"))
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+
+
+_REFUSALS: Final = (
+    ("blocked by the user", "{} {has} blocked the bot"),
+    ("user is deactivated", "{} {has} deleted the account"),
+    ("kicked", "{} {has} removed the bot"),
+    ("not a member", "the bot is not a member of {}"),
+    ("chat not found", "{} cannot be found"),
+)
+"""Parts of what servers answer, and the same for people."""
+
+_FORMS: Final = frozenset(form for _, form in _REFUSALS)
+
+
+def refusals_text(refusals: Iterable[tuple[str, str]]) -> str:
+    """Return why chats could not be reached, grouped: ``Ann and Bob have blocked the bot``.
+
+    Args:
+        refusals: Names of chats, "" for none, each with what its server answered.
+    """
+    groups: dict[str, list[str]] = {}
+    for name, error in refusals:
+        known = next((form for mark, form in _REFUSALS if mark in error.lower()), error)
+        names = groups.setdefault(known, [])
+        if name and name not in names:
+            names.append(name)
+    return "; ".join(_refusal(form, names) for form, names in groups.items())
+
+
+def _refusal(form: str, names: Sequence[str]) -> str:
+    if not names:
+        return form
+    if form not in _FORMS:
+        return f"{names_text(names)}: {form}"
+    return form.format(names_text(names), has="has" if len(names) == 1 else "have")
