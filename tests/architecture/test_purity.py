@@ -66,8 +66,8 @@ PURE = {
         "jobs.texts jobs.view_texts models"
     ),
     "scheduler": (
-        "admission child_runs debounce effects lanes models operator_warnings run_views scheduler snapshots "
-        "state_machine states texts timeouts timer_heap views"
+        "admission child_runs debounce effects lanes models operator_warnings run_views scheduler "
+        "snapshots state_machine states texts timeouts timer_heap views"
     ),
 }
 """Records and rules by feature: no I/O, no clock, no asyncio, no logging. The rest are shells."""

@@ -85,7 +85,7 @@ VERBS = {
     ),
     *("on", "off", "auto", "done", "drain", "check", "status", "why", "logs", "next", "path"),
     *("install", "uninstall"),
-    *("tokens create", "tokens revoke"),
+    *("tokens create", "tokens revoke", "tokens show"),
     *("runs", "people", "events", "grants", "sign-ins", "tokens"),
 }
 """Second words. The last line are lists of something else than the noun before them."""
@@ -216,6 +216,7 @@ DATABASE = {"migrate": "", "groups allow": "-1001", "groups deny": "-1001"}
 ELSEWHERE = {
     # What they need is more than a fake: see their own tests.
     *("cron run", "runs follow", "usage", "backup", "restore", "doctor", "open", "logs"),
+    "web tokens show",
     *("service install", "service status", "service uninstall"),
 }
 

@@ -34,8 +34,7 @@ def test_it_shows_what_runs_and_waits_and_what_is_wrong() -> None:
     assert lines[0].startswith("goclaw 0.1.0 running up 2h 0m ")
     assert lines[1:] == [
         "database embedded in 1 out 2 undeliverable 3 failed 0 0 approvals",
-        "! disk is nearly full",
-        "! telegram/default stopped: wrong token",
+        "! The disk is nearly full",
         "",
         "LANE ACTIVE WAITING FINISHED CANCELLED FAILED",
         "main 1/2 0 3 1 0",
@@ -76,7 +75,7 @@ def test_it_fits_and_cuts_by_priority(columns: int, rows: int) -> None:
     lines = shown(MANY, columns, rows)
     assert len(lines) <= max(rows, 14)
     assert lines[2].startswith("! warning 0 ")
-    assert lines[4] == "! … and 9 more"
+    assert lines[4] == "! … and 8 more"
     assert sum(line.startswith("… and ") for line in lines) == 3
 
 
@@ -85,7 +84,7 @@ def test_the_rest_of_the_screen_is_shared() -> None:
     assert "… and 31 more" in lines
     # Without waiting ones there is room for more running ones.
     lines = shown(replace(MANY, lanes=BUSY.lanes, warnings=(), runs=(RUNNING,) * 40))
-    assert "… and 28 more" in lines
+    assert "… and 27 more" in lines
 
 
 @pytest.fixture

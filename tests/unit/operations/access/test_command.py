@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.records.tokens import is_token
-from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.web.fake_access import BROWSER
 from tests.unit.web.fakes import FakeControl
 
@@ -64,3 +64,31 @@ def test_what_no_token_can_be(
     got = goclaw("web", "tokens", *words)
     assert got.code != 0
     assert said in got.err
+
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.mark.parametrize("way", ["token", "token_file", "token_env"])
+def test_the_token_of_the_settings_is_printed(
+    goclaw: Shell, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """As the sign-in page says."""
+    file = goclaw.home / "web-token"
+    file.write_text(f"{TOKEN}\n")
+    values = {"token": TOKEN, "token_file": str(file), "token_env": "DASHBOARD_TOKEN"}
+    monkeypatch.setenv("DASHBOARD_TOKEN", TOKEN)
+    monkeypatch.setenv(f"GOCLAW_WEB__{way.upper()}", values[way])
+    assert goclaw("web", "tokens", "show") == Done(0, f"{TOKEN}\n", "")
+    assert goclaw.data("web", "tokens", "show") == {"token": TOKEN}
+
+
+def test_a_token_that_is_not_set_is_said(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    got = goclaw("web", "tokens", "show")
+    assert (got.code, got.out) == (1, "")
+    assert "no token is set" in got.err
+    monkeypatch.setenv("GOCLAW_WEB__TOKEN_ENV", "DASHBOARD_TOKEN")
+    got = goclaw("web", "tokens", "show")
+    assert (got.code, got.out) == (2, "")
+    assert "DASHBOARD_TOKEN" in got.err
+    assert "this variable is not set" in got.err
