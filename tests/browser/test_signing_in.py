@@ -110,13 +110,13 @@ def test_forms_are_shown_to_who_may_send_them(
         title(page, "People")
         shown = page.locator("main form[method=post]:visible")
         assert (shown.count() > 0) == for_people
-        expect(page.locator("header .who")).to_contain_text(f"the {role} {role}")
+        expect(page.locator("header .foot")).to_contain_text(f"the {role} {role}")
         page.goto("/heartbeats/main")
         live(page)
         assert (shown.count() > 0) == for_heartbeats
         if role == "viewer":
             page.goto("/chat")
-            title(page, "Not possible")
+            title(page, "Not allowed")
             expect(page.get_by_role("alert")).to_contain_text("needs the role operator")
             seen.expect("403")
 
@@ -125,13 +125,13 @@ def test_pages_tell_when_the_gateway_is_away_and_back(locked: Locked, chromium: 
     """Who was signed in still is."""
     with visit(chromium, locked.url, DESK) as (context, seen):
         now, chat = context.new_page(), context.new_page()
-        now.goto("/")
+        now.goto("/health")
         sign_in(now)
         chat.goto("/chat?name=patient")
         for page in (now, chat):
             live(page)
             page.evaluate("() => { window.__same = true }")
-        before = now.get_by_role("region", name="Gateway").inner_text()
+        before = now.get_by_role("region", name="This gateway").inner_text()
         locked.gateway.end()
         for page in (now, chat):
             expect(page.locator("#link")).to_have_text("reconnecting…")
@@ -139,7 +139,7 @@ def test_pages_tell_when_the_gateway_is_away_and_back(locked: Locked, chromium: 
         for page in (now, chat):
             live(page)
             assert page.evaluate("() => window.__same")
-        expect(now.get_by_role("region", name="Gateway")).not_to_have_text(before)
+        expect(now.get_by_role("region", name="This gateway")).not_to_have_text(before)
         send(chat, "echo welcome back")
         expect(chat.locator("li.assistant .words")).to_have_text("welcome back")
         seen.expect("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY_RESPONSE")
