@@ -11,7 +11,6 @@ import typer
 from goclaw_py.cli.context import AsJson, answer, cli, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_json, show_table
-from goclaw_py.config import web_token
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.text import count
@@ -136,6 +135,8 @@ def show_token(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
     It is that of web.token, web.token_file or web.token_env.
     """
+    from goclaw_py.config.resolve import web_token  # noqa: PLC0415  (not needed for --help)
+
     token = web_token(cli(ctx).settings(), os.environ)
     if token is None:
         raise NotFound(
