@@ -24,7 +24,7 @@ from goclaw_py.runs.usage_report import Grouping, UsageQuery
 from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.scheduler.views import GatewayStatus, RunView
 from goclaw_py.web.message_text import sees_text
-from goclaw_py.web.pages.services import KEPT, SLOW_S, PageServices
+from goclaw_py.web.pages.services import CACHED_FACTOR, SLOW_S, PageServices
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class RecentTotals:
             self._known.pop(level, None)
             log.debug("store_unavailable", extra={"error": str(error), "part": "figures"})
         now_s = loop.time()
-        self._until[level] = now_s + max(LASTS_S, KEPT * (now_s - began_s)), approvals
+        self._until[level] = now_s + max(LASTS_S, CACHED_FACTOR * (now_s - began_s)), approvals
 
     async def _totals(self, approvals: int) -> DayTotals:
         control, now = self._service.control, self._service.now()
