@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import PHONE, SaveArtefact, Screen, Window, visit
 from tests.browser.dashboard import Dashboard
 from tests.browser.seen import conversations, live, overflow, press, send, violations
+from tests.browser.test_working import until_confirmed
 
 pytestmark = pytest.mark.real_time
 
@@ -183,6 +184,32 @@ def test_a_message_that_is_too_long_is_counted_and_refused(sized: Page) -> None:
     assert overflow(sized) <= 0
 
 
+def test_two_tabs_show_the_same_answer_and_both_stop_it(window: Window, dash: Dashboard) -> None:
+    pages = [window[0].new_page() for _ in range(2)]
+    pages[0].goto("/chat/new")
+    pages[1].goto(pages[0].url)
+    for page in pages:
+        live(page)
+    send(pages[0], "echo for both")
+    for page in pages:
+        expect(answers(page)).to_have_text("for both")
+    send(pages[0], "slow 600")
+    press(pages[1], "Stop")
+    assert dash.ended(pages[0].url.partition("name=")[2]) == "cancelled"
+    for page in pages:
+        expect(page.locator("#send")).to_be_visible()
+
+
+def test_after_a_lost_connection_an_answer_in_progress_is_there_once(page: Page) -> None:
+    """The gateway then sends again what has been said of it so far."""
+    page.goto("/chat/new")
+    live(page)
+    send(page, "count to 6")
+    expect(answers(page)).to_contain_text("1 2")
+    page.evaluate("() => { source.close(); listen(); }")
+    expect(answers(page)).to_have_text("1 2 3 4 5 6")
+
+
 HIDE = """() => Object.defineProperty(document, "hidden", { get: () => true })"""
 NOTE = """window.__shown = [];
 if (window.ServiceWorkerRegistration)
@@ -206,6 +233,8 @@ def test_an_answer_is_notified_in_the_background_after_it_was_turned_on(
     expect(button).to_have_attribute("aria-pressed", "true")
     send(page, "echo seen")
     expect(answers(page)).to_have_text("seen")
+    until_confirmed(dash, chat)
+    expect(page.locator("#called")).to_have_text("echo seen")
     page.evaluate(HIDE)
     dash.say("echo unseen", chat=chat)
     expect(answers(page)).to_have_text(["seen", "unseen"])

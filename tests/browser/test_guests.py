@@ -11,7 +11,18 @@ from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from tests.browser.conftest import DESK, PHONE, SaveArtefact, Screen, visit
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import change, live, notice, overflow, press, send, title, violations, walk
+from tests.browser.seen import (
+    change,
+    conversations,
+    live,
+    notice,
+    overflow,
+    press,
+    send,
+    title,
+    violations,
+    walk,
+)
 from tests.support.process import wait_for
 
 pytestmark = pytest.mark.real_time
@@ -79,6 +90,28 @@ def test_a_guest_chats_and_nobody_else_sees_it(dash: Dashboard, enter: Enter) ->
     notice(ann, "The conversation was deleted.")
     expect(answer).to_have_text("for ann alone")
     assert len(dash.get("/api/sessions", search="web:direct:ann-1")) == 1
+
+
+def test_a_guest_with_a_name_of_any_script_tries_an_answer_again(enter: Enter) -> None:
+    """The embedded database knows capital letters of ASCII only."""
+    page = enter("Анна-張")
+    expect(page.locator(".head")).to_contain_text("you are Анна-張")
+    send(page, "echo мир")
+    answer = page.locator("li.assistant[data-of] .words")
+    expect(answer).to_have_text("мир")
+    first = page.locator("li.assistant").get_attribute("data-of")
+    expect(page.get_by_role("button", name="Fork")).to_have_count(0)
+    page.get_by_role("button", name="Retry").click()
+    expect(page.locator(f"li[data-of='{first}']")).to_have_count(0)
+    expect(answer).to_have_text("мир")
+    notes: FilePayload = {"name": "заметки.txt", "mimeType": "text/plain", "buffer": b"notes"}
+    page.locator("#picked").set_input_files([notes])
+    expect(page.locator("#files li")).to_contain_text("1 KB")
+    send(page, "look")
+    expect(answer.last).to_contain_text("заметки.txt")
+    page.reload()
+    expect(answer.first).to_have_text("мир")
+    expect(conversations(page).get_by_role("link")).to_have_text(["echo мир"])
 
 
 def test_a_guest_stops_their_own_run(dash: Dashboard, enter: Enter) -> None:

@@ -283,19 +283,23 @@ function addActs(item) {
 }
 
 let edited = null; // the message that the next one replaces
+let other = ""; // what was typed before
 
 function edit(item) {
+  if (!edited) other = text.value;
   edited = item;
   at("cancel").hidden = !item;
   doing.textContent = item ? "Sending replaces your last message and its answer." : "";
-  text.value = item ? said(item) : "";
+  text.value = item ? said(item) : other;
   typed();
   text.focus();
 }
 
 // The runs of this conversation in their order, as they are stored.
 async function storedRuns() {
-  const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+  const answer = await fetch(location.href);
+  if (answer.redirected) throw Object.assign(new Error("signed out"), { status: 401 });
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   return [...page.querySelectorAll("#talk [data-run]")].map(({ dataset }) => dataset.run);
 }
 
@@ -312,7 +316,8 @@ async function undo(run) {
     }
     throw new Error("the agent has not forgotten the last turn");
   } catch (error) {
-    doing.textContent = `Not sent again: ${error.message}`;
+    if (error.status === 401) await refused(doing);
+    else doing.textContent = `Not sent again: ${error.message}`;
     return false;
   }
 }
@@ -327,19 +332,20 @@ talk.addEventListener("click", async ({ target }) => {
   if (act === "fork") button.form.elements.run.value = run;
   const question = items("li.user").findLast(({ dataset }) => dataset.of === run);
   if (act === "edit") edit(item);
-  if (act !== "retry" || !question) return;
-  const words = said(question);
-  button.disabled = true;
-  if (await undo(run)) await say(words);
-  button.disabled = false;
+  if (act !== "retry") return;
+  if (!question) doing.textContent = "This answers no message of this conversation.";
+  else if (question.querySelector(".files")) doing.textContent = "A message with files cannot be sent again: attach them again.";
+  else if (await undo(run)) await say(said(question));
 });
 at("cancel").addEventListener("click", () => edit(null));
 
 // ---------------------------------------------------------------- buttons
 
 // The buttons below a message. An approval has a card with its own.
+const isQuestion = (rows) => rows.flat().some(({ data }) => data.startsWith("approval:"));
+
 function addButtons(item, receipt, rows) {
-  const all = rows.flat().filter(({ data }) => !data.startsWith("approval:"));
+  const all = rows.flat();
   if (!all.length) return;
   const place = element("div", { className: "actions buttons" });
   place.dataset.receipt = receipt;
@@ -448,16 +454,15 @@ const events = {
     showStop();
   },
   said: ({ receipt, text: words, run_id, file, buttons }) => {
-    const isQuestion = buttons.flat().some(({ data }) => data.startsWith("approval:"));
     if (!shown.has(receipt)) {
       shown.add(receipt);
       notifyOf(words || file?.name || "", receipt);
-      if (!isQuestion) showSaid(receipt, words, run_id, file, buttons);
+      if (!isQuestion(buttons)) showSaid(receipt, words, run_id, file, buttons);
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
   },
   open_buttons: ({ message: { receipt, text: words, run_id, buttons } }) => {
-    if (buttonsOf(receipt).length || !buttons.flat().some(({ data }) => !data.startsWith("approval:"))) return;
+    if (buttonsOf(receipt).length || isQuestion(buttons)) return;
     let item = items("li.assistant").findLast((one) => one.dataset.text === words && (!run_id || !one.dataset.run || one.dataset.run === run_id));
     if (!item) format((item = add("assistant", "")), words, true);
     addButtons(item, receipt, buttons);
@@ -505,9 +510,10 @@ function showStop() {
 }
 
 // The list shows what has the words that are typed in its search; Enter searches all conversations.
-const find = () => at("find").value.trim().toLowerCase();
 function filter() {
-  for (const one of at("list").querySelectorAll("li")) one.hidden = !one.textContent.toLowerCase().includes(find());
+  const { value, defaultValue } = at("find");
+  const words = value === defaultValue ? "" : value.trim().toLowerCase(); // that was searched
+  for (const one of at("list").querySelectorAll("li")) one.hidden = !one.textContent.toLowerCase().includes(words);
   for (const day of at("list").querySelectorAll("h3")) day.hidden = !day.nextElementSibling.querySelector("li:not([hidden])");
 }
 at("chats").addEventListener("input", ({ target }) => target.id === "find" && filter());
@@ -581,7 +587,8 @@ form.addEventListener("submit", async (event) => {
   const files = [...attached];
   if (!line && !files.length) return;
   if (edited && !(await undo(edited.dataset.of))) return;
-  edit(null);
+  if (edited) edit(null);
+  else text.value = "";
   attached.clear();
   tray.replaceChildren();
   typed();

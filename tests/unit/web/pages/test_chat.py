@@ -114,7 +114,7 @@ async def test_the_page_shows_tools_problems_and_what_waits(browser: Browser) ->
     text = await browser.says("/chat?name=local", *told)
     assert text.count('<li class="user waits"') == 1, "a run answers the other one"
     assert '<small class="place">waits, 1st</small>' in text
-    assert 'href="/chat?name=local" title="local" aria-current="page"' in text
+    assert 'href="/chat?name=local" title="local" aria-current="true"' in text
     live = await browser.says(
         "/chat?name=local", "waits, 1st (for a slot of its lane)", "data-busy"
     )
