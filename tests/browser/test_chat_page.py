@@ -206,7 +206,7 @@ def test_after_a_lost_connection_an_answer_in_progress_is_there_once(page: Page)
     live(page)
     send(page, "count to 6")
     expect(answers(page)).to_contain_text("1 2")
-    page.evaluate("() => { source.close(); listen(); }")
+    page.evaluate("() => ['pagehide', 'pageshow'].map((name) => dispatchEvent(new Event(name)))")
     expect(answers(page)).to_have_text("1 2 3 4 5 6")
 
 

@@ -117,6 +117,49 @@ async function refused(link) {
   return 15000;
 }
 
+// Follows a stream of events, again after it was lost. What it says in `link` comes from `opened`: a
+// text, and whether that is bad news. Returns the function that says it. A page that nobody sees
+// costs the gateway nothing, unless its stream `isKept`.
+function listen(address, events, { link = null, opened = () => ["live", false], isKept = false }) {
+  let source = null;
+  let again = 0;
+  let tries = 0;
+  const isWanted = () => isKept || !document.hidden;
+  const say = (text, isLost) => {
+    if (!link) return;
+    if (link.textContent !== text) link.textContent = text;
+    link.classList.toggle("lost", isLost);
+  };
+  const open = () => {
+    if (source) return;
+    source = new EventSource(address());
+    source.onopen = () => say(...opened());
+    source.onerror = () => {
+      const isOver = source?.readyState === EventSource.CLOSED;
+      // Where the reason is known already it stays.
+      if (!isOver || !link?.firstElementChild) say("reconnecting…", true);
+      if (!isOver) return;
+      close();
+      const mine = (tries += 1);
+      refused(link).then((wait) => {
+        if (mine === tries && isWanted()) again = setTimeout(open, wait);
+      });
+    };
+    for (const [name, act] of Object.entries(events)) source.addEventListener(name, act);
+  };
+  const close = () => {
+    tries += 1; // a try that is being prepared is over, too
+    clearTimeout(again);
+    source?.close();
+    source = null;
+  };
+  document.addEventListener("visibilitychange", () => (isWanted() ? open() : close()));
+  window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", () => isWanted() && open());
+  if (isWanted()) open();
+  return say;
+}
+
 // ---------------------------------------------------------------- the live part
 
 // Makes the part look like `fresh`. Focus, selection, scroll positions and what the person has opened
@@ -145,33 +188,11 @@ function show(part, fresh) {
 function follow(part) {
   // In the chat it tells of the stream of messages.
   const link = document.querySelector("[data-chat]") ? null : document.getElementById("link");
-  let source = null;
-  let again = 0;
-  let tries = 0;
+  const address = new URL(part.dataset.live, location.href);
+  address.searchParams.set("zone", ZONE);
   let away = ""; // why there is nothing new; the same reason is not sent again
-  const say = (text, lost) => {
-    if (!link) return;
-    if (link.textContent !== text) link.textContent = text;
-    link.classList.toggle("lost", lost);
-  };
-  const open = () => {
-    if (source) return;
-    const address = new URL(part.dataset.live, location.href);
-    address.searchParams.set("zone", ZONE);
-    source = new EventSource(address);
-    source.onopen = () => say(away || "live", away !== "");
-    source.onerror = () => {
-      const isOver = source?.readyState === EventSource.CLOSED;
-      // Where the reason is known already it stays.
-      if (!isOver || !link?.firstElementChild) say("reconnecting…", true);
-      if (!isOver) return;
-      close();
-      const mine = (tries += 1);
-      refused(link).then((wait) => {
-        if (mine === tries && !document.hidden) again = setTimeout(open, wait);
-      });
-    };
-    source.addEventListener("part", ({ data }) => {
+  const events = {
+    part: ({ data }) => {
       const fresh = document.createElement("template");
       fresh.innerHTML = data;
       showTimes(fresh.content);
@@ -180,20 +201,10 @@ function follow(part) {
       document.dispatchEvent(new Event("part"));
       away = "";
       say("live", false);
-    });
-    source.addEventListener("away", ({ data }) => say((away = data), true));
+    },
+    away: ({ data }) => say((away = data), true),
   };
-  const close = () => {
-    tries += 1; // a try that is being prepared is over, too
-    clearTimeout(again);
-    source?.close();
-    source = null;
-  };
-  // A page that nobody sees costs the gateway nothing.
-  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
-  window.addEventListener("pagehide", close);
-  window.addEventListener("pageshow", () => document.hidden || open());
-  if (!document.hidden) open();
+  const say = listen(() => address, events, { link, opened: () => [away || "live", away !== ""] });
 }
 
 // ---------------------------------------------------------------- tables

@@ -209,6 +209,7 @@ function upload(file) {
   const away = element("button", { type: "button", textContent: "✕", ariaLabel: `Remove ${file.name}` });
   const chip = element("li", {}, image(file), element("bdi", { textContent: file.name }), how, away);
   const request = new XMLHttpRequest(); // fetch says nothing of progress
+  request.responseType = "json";
   const one = { file, name: file.name, ref: "", chip };
   attached.add(one);
   tray.append(chip);
@@ -228,32 +229,21 @@ function upload(file) {
       drop();
       resolve(false);
     };
-    request.upload.addEventListener("progress", ({ loaded }) => (how.value = loaded));
-    request.addEventListener("load", () => {
-      if (request.status === 200) {
-        const { ref, name } = JSON.parse(request.responseText);
-        Object.assign(one, { ref, name });
-        how.replaceWith(element("small", { textContent: size(file.size) }));
-        resolve(true);
-        return;
-      }
-      failed(request.status === 401 ? "" : reason(request));
-      if (request.status === 401) refused(doing);
-    });
-    request.addEventListener("error", () => failed("the connection was lost"));
-    request.addEventListener("abort", () => resolve(false));
+    request.upload.onprogress = ({ loaded }) => (how.value = loaded);
+    request.onerror = () => failed("the connection was lost");
+    request.onabort = () => resolve(false);
+    request.onload = () => {
+      const { status, statusText, response } = request;
+      if (status === 401) refused(doing);
+      if (status !== 200) return failed(status === 401 ? "" : response?.error ?? (statusText || "no answer"));
+      Object.assign(one, { ref: response.ref, name: response.name });
+      how.replaceWith(element("small", { textContent: size(file.size) }));
+      resolve(true);
+    };
   });
   request.open("POST", `/chat/files?${new URLSearchParams({ name: file.name.slice(-1000) })}`);
   request.send(file);
   typed();
-}
-
-function reason({ responseText, statusText }) {
-  try {
-    return JSON.parse(responseText).error;
-  } catch {
-    return statusText || "no answer";
-  }
 }
 
 at("attach")?.addEventListener("click", () => picked.click());
@@ -526,46 +516,17 @@ document.addEventListener("part", () => {
   showEnd();
 });
 
-// ---------------------------------------------------------------- the stream
-
-let source = null;
-let again = 0;
-let left = false;
-
-function listen() {
-  left = false;
-  source = new EventSource(`${base}/events`);
-  source.onopen = () => {
-    // The end of a run may have been missed.
-    doing.textContent = "";
-    for (const item of growing.values()) item?.remove(); // what is in progress comes again
-    growing.clear();
-    showStop();
-    link.textContent = "live";
-    link.classList.remove("lost");
-  };
-  source.onerror = async () => {
-    const isOver = source.readyState === EventSource.CLOSED;
-    // Where the reason is known already it stays.
-    if (!isOver || !link.firstElementChild) link.textContent = "reconnecting…";
-    link.classList.add("lost");
-    if (!isOver) return;
-    const mine = source;
-    const pause = await refused(link);
-    // Who leaves the page has closed it meanwhile, who came back has another.
-    if (mine === source && !left) again = setTimeout(listen, pause);
-  };
-  for (const [name, act] of Object.entries(events)) source.addEventListener(name, ({ data }) => act(JSON.parse(data)));
+function begin() {
+  // The end of a run may have been missed, and what is in progress comes again.
+  doing.textContent = "";
+  for (const item of growing.values()) item?.remove();
+  growing.clear();
+  showStop();
+  return ["live", false];
 }
 
-window.addEventListener("pagehide", () => {
-  left = true;
-  clearTimeout(again);
-  source.close();
-});
-// Back from another page, as it was left.
-window.addEventListener("pageshow", ({ persisted }) => persisted && listen());
-listen();
+const heard = Object.entries(events).map(([name, act]) => [name, ({ data }) => act(JSON.parse(data))]);
+listen(() => `${base}/events`, Object.fromEntries(heard), { link, opened: begin, isKept: true });
 
 // ---------------------------------------------------------------- what is typed
 

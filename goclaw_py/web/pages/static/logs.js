@@ -7,22 +7,13 @@ const list = box.firstElementChild;
 const pause = document.getElementById("pause");
 const waiting = document.getElementById("waiting-lines");
 const none = document.getElementById("no-lines");
-const state = document.getElementById("link");
 const isNewestLast = box.dataset.order === "oldest";
 
 let position = box.dataset.place; // where the next lines begin
-let stream = null;
-let again = 0;
-let tries = 0;
 let held = []; // lines that came while paused, the newest last
 
 function isAtEnd() {
   return box.scrollHeight - box.scrollTop - box.clientHeight < 40;
-}
-
-function tell(text, isLost) {
-  state.textContent = pause.ariaPressed === "true" && !isLost ? "paused" : text;
-  state.classList.toggle("lost", isLost);
 }
 
 function show(html) {
@@ -46,46 +37,27 @@ function take(html) {
   waiting.textContent = `${count} new`;
 }
 
-function listen() {
-  if (stream) return;
-  const address = new URL(box.dataset.log, location.href);
-  address.searchParams.set("after", position);
-  stream = new EventSource(address);
-  stream.onopen = () => tell("live", false);
-  stream.onerror = () => {
-    const isOver = stream?.readyState === EventSource.CLOSED;
-    if (!isOver || !state.firstElementChild) tell("reconnecting…", true);
-    if (!isOver) return;
-    leave();
-    const mine = (tries += 1);
-    refused(state).then((wait) => {
-      if (mine === tries && !document.hidden) again = setTimeout(listen, wait);
-    });
-  };
-  stream.addEventListener("lines", ({ data, lastEventId }) => {
-    position = lastEventId;
-    take(data);
-  });
+function address() {
+  const next = new URL(box.dataset.log, location.href);
+  next.searchParams.set("after", position);
+  return next;
 }
 
-function leave() {
-  tries += 1;
-  clearTimeout(again);
-  stream?.close();
-  stream = null;
-}
+const opened = () => [pause.ariaPressed === "true" ? "paused" : "live", false];
+const events = {
+  lines: ({ data, lastEventId }) => {
+    position = lastEventId;
+    take(data);
+  },
+};
+const tell = listen(address, events, { link: document.getElementById("link"), opened });
 
 pause.addEventListener("click", () => {
   const isPaused = pause.ariaPressed !== "true";
   pause.ariaPressed = String(isPaused);
   if (!isPaused) held.splice(0).forEach(show);
   waiting.textContent = "";
-  tell("live", false);
+  tell(...opened());
 });
 pause.hidden = false;
 if (isNewestLast) box.scrollTop = box.scrollHeight;
-// A page that nobody sees costs the gateway nothing.
-document.addEventListener("visibilitychange", () => (document.hidden ? leave() : listen()));
-window.addEventListener("pagehide", leave);
-window.addEventListener("pageshow", () => document.hidden || listen());
-if (!document.hidden) listen();
