@@ -188,7 +188,8 @@ def figures(
         next_job = Figure("next job", job.next_run_at, f"/jobs/{job.id}", job.spec.title)
     average = sum(totals.cost[:-1]) / (DAYS - 1)
     cost = Figure(
-        *("cost today", _dollars(totals.cost[-1]), "/usage", f"{_dollars(average)} a day before"),
+        *("cost today", _dollars(totals.cost[-1]), "/usage"),
+        f"{_dollars(average)} a day before" if average else "",
         totals.cost,
     )
     return [found[0], found[1], failed, found[2], next_job, cost]

@@ -356,3 +356,25 @@ async def test_a_manual_failure_is_not_the_third_in_a_row() -> None:
         await service(gateway).run_now(job.id, OPERATOR)
         await asyncio.sleep(60)
         assert not any("three times" in text for text in gateway.channel.texts())
+
+
+async def test_results_that_people_refuse_are_one_warning_with_their_names() -> None:
+    """Two people call their job the same, so a command names a job by its id."""
+    async with a_process() as gateway:
+        made = []
+        for chat in ("ann", "bob"):
+            await gateway.ask("hello", chat=chat)
+            gateway.channel.fail(ChatGone("bot was blocked by the user"), chat=chat)
+            by = Requester(Owner(f"telegram:direct:{chat}"), Maker.PERSON)
+            wish = Wanted(at(60), "Tea!", message=True, slug="tea", target=TargetKind.LAST)
+            made.append(await make(gateway, wish, by))
+        assert {job.spec.slug for job in made} == {"tea"}
+        await asyncio.sleep(70)
+        (warning,) = gateway.container.job_module.warnings()
+        assert warning.subject == "Results of 2 jobs"
+        assert warning.text.startswith("could not be delivered: ")
+        assert warning.text.endswith(" have blocked the bot")
+        assert warning.text.count(" and ") == 1
+        for job in made:
+            found = await gateway.control.jobs.get(short_id(job.id), OPERATOR)
+            assert found.id == job.id
