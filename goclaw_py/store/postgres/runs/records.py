@@ -165,7 +165,7 @@ def _statement(query: RunQuery) -> str:
     """Return the statement whose index skips the fewest runs."""
     only = query.only
     if query.search or query.active:
-        return _SQL["newest_with_text" if query.search else "active"]
+        return _SQL["newest_with_text"] if query.search else _SQL["active"]
     if query.session is not None:
         return _SQL["newest_of_session"]
     if only.sender is not None:
