@@ -252,7 +252,7 @@ def _backlog(backlog: Backlog, refusals: tuple[tuple[str, str], ...]) -> Iterato
             count(backlog.dead, "message"),
             f"could not be delivered{reasons}",
             "/deliveries?show=failed",
-            "goclaw outbox list --state dead",
+            "goclaw deliveries list --state dead",
         )
     if backlog.unanswered:
         yield OperatorWarning(
@@ -260,7 +260,7 @@ def _backlog(backlog: Backlog, refusals: tuple[tuple[str, str], ...]) -> Iterato
             count(backlog.unanswered, "message"),
             "got no answer, because the run failed",
             "/deliveries?show=failed",
-            "goclaw inbox list",
+            "goclaw deliveries incoming list",
         )
     if backlog.undecided:
         yield OperatorWarning(
@@ -268,7 +268,7 @@ def _backlog(backlog: Backlog, refusals: tuple[tuple[str, str], ...]) -> Iterato
             count(backlog.undecided, "group"),
             f"{_wait(backlog.undecided)} for your decision: may the agent listen there?",
             "/people#groups",
-            "goclaw groups list",
+            "goclaw people groups list",
         )
     if backlog.approvals:
         yield OperatorWarning(

@@ -42,7 +42,7 @@ _QUEUED: Final = ("WAITING", "FOR", "SESSION", "WAITS FOR")
 
 
 def top(ctx: typer.Context) -> None:
-    """Show lanes, runs, backlog and warnings live, until q or Ctrl-C."""
+    """Show lanes, runs, backlog and warnings live, until q."""
     if not is_full_terminal():
         typer.echo("goclaw: top needs a terminal; in a pipe use: goclaw status --watch", err=True)
         raise typer.Exit(ExitCode.USAGE)

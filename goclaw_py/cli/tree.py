@@ -26,55 +26,88 @@ from goclaw_py.operations import (
     usage,
 )
 
-PLACES: Final = {
-    "init": ("system.init:init", "Set up goclaw: ask a few questions, and write the settings."),
-    "run": ("system.gateway:run", "Run the gateway until Ctrl-C or SIGTERM."),
-    "service": ("system.service:app", "Manage the service that runs the gateway for this user."),
-    "chat": ("chats.chat:chat", "Chat with the agent in this terminal."),
-    "status": ("goclaw_py.operations.lanes.command:status", lanes.STATUS_HELP),
-    "top": ("top:top", "Show lanes, runs, backlog and warnings live, until q or Ctrl-C."),
-    "send": ("goclaw_py.operations.sessions.command:send", sessions.HELP_OF_SEND),
-    "stop": ("goclaw_py.operations.sessions.command:stop", sessions.HELP_OF_STOP),
-    "lanes": ("goclaw_py.operations.lanes.command:app", lanes.HELP),
-    "nodes": ("goclaw_py.operations.nodes.command:app", nodes.HELP),
-    "queue": ("goclaw_py.operations.sessions.command.queue:queue", sessions.HELP_OF_QUEUE),
-    "why": ("runs.why:why", "Explain why something did or did not happen, and what to do."),
-    "sessions": ("goclaw_py.operations.sessions.command:app", sessions.HELP),
-    "agents": ("system.lists:agents", "List the agents of the settings."),
-    "models": ("system.lists:models", "List the models of the settings."),
-    "channels": ("system.lists:channels", "List the channels of the settings."),
-    "runs": ("goclaw_py.operations.runs.command:app", runs.HELP),
-    "approvals": ("goclaw_py.operations.approvals.command:app", approvals.HELP),
-    "usage": ("goclaw_py.operations.usage.command:usage", usage.HELP),
-    "inbox": ("goclaw_py.operations.deliveries.command.inbox:app", deliveries.INBOX_HELP),
-    "outbox": ("goclaw_py.operations.deliveries.command.outbox:app", deliveries.OUTBOX_HELP),
-    "cron": ("goclaw_py.operations.jobs.command.commands:app", jobs.HELP),
-    "heartbeat": ("goclaw_py.operations.heartbeats.command.commands:app", heartbeats.HELP),
-    "event": (
-        "goclaw_py.operations.heartbeats.command.commands:event",
-        "Send an event to an agent.",
-    ),
-    "pairing": ("goclaw_py.operations.people.command:app", people.HELP),
-    "groups": ("goclaw_py.operations.people.command.groups:app", people.HELP_OF_GROUPS),
-    "web": ("web:app", people.HELP_OF_WEB),
-    "audit": ("goclaw_py.operations.audit.command:app", audit.HELP),
-    "config": ("goclaw_py.operations.settings.command:app", settings.HELP),
-    "simulate": (
-        "simulate.commands:simulate",
-        "Forecast runs of jobs and heartbeats, and their cost.",
-    ),
-    "migrate": ("system.gateway:migrate", "Apply pending database migrations."),
-    "backup": ("system.backup:backup", "Back up database, workspaces and settings to a file."),
-    "restore": ("system.backup:restore", "Restore a backup."),
-    "doctor": ("doctor.command:doctor", "Check installation, settings, database and channels."),
-    "logs": ("system.logs:logs", "Show the log of the gateway."),
-    "open": ("system.dashboard:open_", "Open the dashboard in a browser, and print its address."),
-    "version": ("system.gateway:version", "Print the version of goclaw_py."),
+_OPERATIONS: Final = "goclaw_py.operations"
+
+SECTIONS: Final = {
+    "Talk": {
+        "chat": ("chats.chat:chat", "Chat with the agent in this terminal."),
+        "send": (f"{_OPERATIONS}.sessions.command:send", sessions.HELP_OF_SEND),
+        "stop": (f"{_OPERATIONS}.sessions.command:stop", sessions.HELP_OF_STOP),
+        "event": (
+            f"{_OPERATIONS}.heartbeats.command.commands:event",
+            "Send an event to an agent.",
+        ),
+    },
+    "Look": {
+        "status": (f"{_OPERATIONS}.lanes.command:status", lanes.STATUS_HELP),
+        "top": ("top:top", "Show lanes, runs, backlog and warnings live, until q."),
+        "why": ("runs.why:why", "Explain why something did or did not happen, and what to do."),
+        "runs": (f"{_OPERATIONS}.runs.command:app", runs.HELP),
+        "queue": (f"{_OPERATIONS}.sessions.command.queue:queue", sessions.HELP_OF_QUEUE),
+        "usage": (f"{_OPERATIONS}.usage.command:usage", usage.HELP),
+        "audit": (f"{_OPERATIONS}.audit.command:app", audit.HELP),
+        "logs": ("system.logs:logs", "Show the log of the gateway."),
+        "open": (
+            "system.dashboard:open_",
+            "Open the dashboard in a browser, and print its address.",
+        ),
+        "simulate": (
+            "simulate.commands:simulate",
+            "Forecast runs of jobs and heartbeats, and their cost.",
+        ),
+    },
+    "Change": {
+        "people": ("people:app", people.HELP),
+        "sessions": (f"{_OPERATIONS}.sessions.command:app", sessions.HELP),
+        "approvals": (f"{_OPERATIONS}.approvals.command:app", approvals.HELP),
+        "deliveries": (f"{_OPERATIONS}.deliveries.command:app", deliveries.HELP),
+        "jobs": (f"{_OPERATIONS}.jobs.command.commands:app", jobs.HELP),
+        "heartbeat": (f"{_OPERATIONS}.heartbeats.command.commands:app", heartbeats.HELP),
+        "lanes": (f"{_OPERATIONS}.lanes.command:app", lanes.HELP),
+        "nodes": (f"{_OPERATIONS}.nodes.command:app", nodes.HELP),
+    },
+    "Set up": {
+        "init": ("system.init:init", "Set up goclaw: ask a few questions, and write the settings."),
+        "run": ("system.gateway:run", "Run the gateway until Ctrl-C or SIGTERM."),
+        "service": (
+            "system.service:app",
+            "Manage the service that runs the gateway for this user.",
+        ),
+        "config": ("system.config:app", settings.HELP),
+        "doctor": (
+            "doctor.command:doctor",
+            "Check installation, settings, database and channels.",
+        ),
+        "backup": (
+            "system.backup:backup",
+            "Back up database, workspaces and settings to a file.",
+        ),
+        "restore": ("system.backup:restore", "Restore a backup."),
+        "migrate": ("system.gateway:migrate", "Apply pending database migrations."),
+    },
 }
 """In the order of ``goclaw --help``: the module in this package, its function or group, its line.
 
 The line is here so that ``--help`` need not import all commands; a test compares it.
 """
+
+OLD_NAMES: Final = {
+    "cron": ("jobs", f"{_OPERATIONS}.jobs.command.commands:app"),
+    "pairing": ("people", f"{_OPERATIONS}.people.command:app"),
+    "groups": ("people groups", f"{_OPERATIONS}.people.command.groups:app"),
+    "web": ("people web", "people:web"),
+    "inbox": ("deliveries incoming", f"{_OPERATIONS}.deliveries.command.inbox:app"),
+    "outbox": ("deliveries", f"{_OPERATIONS}.deliveries.command.outbox:app"),
+    "agents": ("config agents", "system.lists:old_agents"),
+    "models": ("config models", "system.lists:old_models"),
+    "channels": ("config channels", "system.lists:old_channels"),
+}
+"""Names that work until 1.0 and are in no list, with the names that replace them."""
+
+_HIDDEN: Final = {
+    "version": ("system.gateway:version", "Print the version of goclaw_py."),
+}
+"""``goclaw --version`` prints it, too; this command has ``--json``."""
 
 _IDS: Final = {"ignore_unknown_options": True}
 """Ids of groups begin with a minus, so they look like options."""
@@ -85,18 +118,31 @@ class CommandTree(TyperGroup):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.commands = _Made({name: place for name, (place, _) in PLACES.items()})
+        sections = [*SECTIONS.values(), _HIDDEN]
+        self.commands = _Made(
+            {name: place for section in sections for name, (place, _) in section.items()}
+        )
+        # Apart from the others, so that nothing lists or suggests them.
+        self.old_commands = _Made({name: place for name, (_, place) in OLD_NAMES.items()})
 
     def list_commands(self, ctx: object) -> list[str]:
         """Return the names in the order of the help."""
         del ctx
-        return list(self.commands)
+        return [name for section in SECTIONS.values() for name in section]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name or its old name, None if there is none."""
+        return super().get_command(ctx, cmd_name) or self.old_commands.get(cmd_name)
 
     def format_commands(self, ctx: object, formatter: Any) -> None:
         """Write the list of commands without importing them."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in PLACES.items()])
+        width = max(len(name) for section in SECTIONS.values() for name in section)
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                # Padded, so that the texts of all sections begin in one column.
+                rows = [(name.ljust(width), line) for name, (_, line) in section.items()]
+                formatter.write_dl(rows)
 
 
 class _Made(UserDict[str, Any]):
@@ -107,7 +153,19 @@ class _Made(UserDict[str, Any]):
         if isinstance(found, str):
             self.data[name] = found = _command(name, found)
             _prepare(found)
+            if name in OLD_NAMES:
+                found.hidden = True
+                _mark_as_old(found, f"goclaw {OLD_NAMES[name][0]}")
         return found
+
+
+def _mark_as_old(command: Any, new_name: str) -> None:
+    """Add the new name to the help of a command, and of those below it."""
+    command.help = f"{command.help}\n\nOld name of {new_name}; it works until 1.0."
+    below = getattr(command, "commands", {})
+    for name, inner in below.items():
+        # A former group of one command has become this command.
+        _mark_as_old(inner, new_name if len(below) == 1 else f"{new_name} {name}")
 
 
 def _prepare(command: Any) -> None:

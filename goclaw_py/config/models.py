@@ -92,7 +92,7 @@ class AccountSettings(Section):
     """ids of senders who may talk without pairing"""
     groups: GroupPolicy = GroupPolicy.ALLOWLIST
     """the groups in which the bot answers. allowlist (default): groups listed in chats or allowed
-    with `goclaw groups`; open: all; disabled: none"""
+    with `goclaw people groups`; open: all; disabled: none"""
     mention: Annotated[bool, Flag()] = True
     """in groups: answer only messages that mention the bot"""
     context_messages: Annotated[int, Whole(0, 500)] = 50

@@ -13,7 +13,7 @@ if this process has stored or read it. Names are stored when a message of an adm
 again when they change, and once a day; they identify nobody: pages that decide about access show
 the id beside them, elsewhere it is shown on hover, and in tables of the CLI in the column KEY.
 Senders of the console and the web chat are shown by their id: their chats are named by titles
-(CHAN-9). Kept 90 d after they were seen last (DB-5); `pairing revoke --forget` deletes a person's
+(CHAN-9). Kept 90 d after they were seen last (DB-5); `people revoke --forget` deletes a person's
 name at once.
 """
 

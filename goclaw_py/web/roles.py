@@ -13,14 +13,14 @@ socket. Guests of the web chat (CHAN-13) have none and reach only their own page
 
 - **Tokens** besides that of the settings have a name (1 to 64 printable characters, unique), a
   role, perhaps an end, and the time of the last use (at most one write a minute). Page Tokens,
-  `/api/tokens`, `goclaw web tokens`. A token is `goclaw_` and 256 random bits; it is shown once,
-  and only its hash is stored, in no backup. Revoking deletes it. A revoked or expired one opens
-  nothing: where it was revoked at once, on other nodes within 5 s, event streams and the browsers
-  that it signed in included; a sign-in has its role and ends with it at the latest. A node looks
-  one up once in 5 s at most; while the database is away, what was valid stays so. The token of the
-  settings costs no statement. Wrong ones are limited as in SEC-6; beyond the limit only tokens
-  that were valid lately are looked up, and only those of admins lift the limit for their address.
-- **Routes.** One table has the least role of each route of the API and the dashboard; the
+  `/api/tokens`, `goclaw people web tokens`. A token is `goclaw_` and 256 random bits; it is
+  shown once, and only its hash is stored, in no backup. Revoking deletes it. A revoked or expired
+  one opens nothing: where it was revoked at once, on other nodes within 5 s, event streams and the
+  browsers that it signed in included; a sign-in has its role and ends with it at the latest. A node
+  looks one up once in 5 s at most; while the database is away, what was valid stays so. The token
+  of the settings costs no statement. Wrong ones are limited as in SEC-6; beyond the limit only
+  tokens that were valid lately are looked up, and only those of admins lift the limit for their
+address. - **Routes.** One table has the least role of each route of the API and the dashboard; the
   strictest of all that match a request counts, and one that is not in it is for admins. A test
   compares it with the apps. Who may not gets 403 with the role that is needed, as JSON or as a
   page, and `web_request_refused` is logged. Admins cost no look at the table. Menu and forms show

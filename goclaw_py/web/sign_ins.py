@@ -4,10 +4,10 @@ The rules of SPEC SEC-6:
 
 Signing in to the dashboard. A sign-in is a row of the database: a hash of the cookie's 256 random
 bits, begin, last use (at most one write a minute), end (30 d), address, name of the browser. It is
-over when it is ended: by *Sign out*, the page Sign-ins, `goclaw web sign-out ID|--all`, `DELETE
-/api/web/sign-ins[/ID]`, or its time. Another token ends all. A node looks a sign-in up once in 5 s
-at most, so that is how long an end takes on all nodes; event streams of the browser end with it.
-While the database is away, whoever was in stays in until the end of the sign-in, and others get
+over when it is ended: by *Sign out*, the page Sign-ins, `goclaw people web sign-out ID|--all`,
+`DELETE /api/web/sign-ins[/ID]`, or its time. Another token ends all. A node looks a sign-in up once
+in 5 s at most, so that is how long an end takes on all nodes; event streams of the browser end with
+it. While the database is away, whoever was in stays in until the end of the sign-in, and others get
 503. Backups contain no sign-ins.
 
 - **Wrong tokens**, by form or `Authorization`, are counted by address (of IPv6: its /64): 10, then

@@ -213,7 +213,7 @@ SHOWN = {
 
 
 async def test_dead_letters_are_messages_that_failed(world: World) -> None:
-    """OPS-1: ``goclaw inbox list``."""
+    """OPS-1: ``goclaw deliveries incoming list``."""
     outcomes = sorted(set(Outcome) - {Outcome.INTERRUPTED})
     rows = await world.accept(*[ANN] * len(outcomes), BOB)
     for row, outcome in zip(rows, outcomes, strict=False):

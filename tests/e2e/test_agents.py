@@ -168,7 +168,7 @@ def test_a_job_asks_and_its_call_is_made_after_a_restart(
     prompt = tool("write_file", path="paid.txt", text="100")
     added = ("add", "pay", "--every", "1h", "--to", f"telegram:{ANN}", "--", prompt)
     for command in (added, ("run", "pay")):
-        code, output = bot.goclaw("cron", *command)
+        code, output = bot.goclaw("jobs", *command)
         assert code == 0, output
     (asks,) = wait_for(lambda: [seen for seen in api.view(ANN) if seen.buttons], "the question")
     assert "Job “pay”: May I call this tool?" in asks.text

@@ -95,7 +95,7 @@ def test_a_person_answers_and_gets_a_bot_that_answers(
     api.say(ANN, "are you there?")
     (greeting,) = wait_for(lambda: api.texts(ANN), "a pairing code")
     pairing = re.findall(r"\b[A-Z2-9]{8}\b", greeting)[0]
-    assert fresh.goclaw("pairing", "approve", pairing)[0] == 0
+    assert fresh.goclaw("people", "approve", pairing)[0] == 0
     wait_for(lambda: api.texts(ANN)[1:] == [access_texts.WELCOME, "hello"], "greeting and answer")
 
 

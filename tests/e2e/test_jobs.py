@@ -38,8 +38,8 @@ def say(api: Control, text: str, words: str) -> None:
 
 
 def cron(place: Home, *arguments: str) -> str:
-    """What ``goclaw cron`` prints."""
-    code, output = place.goclaw("cron", *arguments)
+    """What ``goclaw jobs`` prints."""
+    code, output = place.goclaw("jobs", *arguments)
     assert code == 0, output
     return output
 

@@ -45,9 +45,9 @@ def test_the_first_owner_is_let_in_by_a_code_and_lets_the_next_in_by_a_button(
         assert "goclaw" not in greeting
         (sent,) = api.wait_calls("sendMessage", ok=True)
         assert f"<code>{code}</code>" in str(sent.parameters["text"])
-        exit_code, output = place.goclaw("pairing", "approve", code)
+        exit_code, output = place.goclaw("people", "approve", code)
         assert (exit_code, "owner" in output) == (0, True), output
-        assert place.goclaw("pairing", "approve", code)[0] == 1
+        assert place.goclaw("people", "approve", code)[0] == 1
         wait_for(lambda: answered(api, ANN, "I am Ann"), "an answer to what she wrote")
         assert api.texts(ANN)[1] == access_texts.WELCOME
 
@@ -63,7 +63,7 @@ def test_the_first_owner_is_let_in_by_a_code_and_lets_the_next_in_by_a_button(
         assert not [seen for seen in api.view(ANN) if seen.buttons]
         wait_for(lambda: api.presses()[2].text, "a toast")
         assert api.presses()[2].text == "✅ Bob can talk to me now, as a guest."
-        _, listed = place.goclaw("pairing", "list")
+        _, listed = place.goclaw("people", "list")
         assert re.search(rf"{BOB} .* guest", listed), listed
 
 
@@ -119,9 +119,11 @@ def test_a_group_is_silent_until_it_is_allowed(bot: Home, api: Control) -> None:
     bot.start()
     api.add_group(GROUP, "Friends", topics=[7])
     api.say(BOB, "@GoclawTestBot echo hello", chat_id=GROUP, thread=7)
-    wait_for(lambda: "Friends" in bot.goclaw("groups", "list")[1], "the group to be listed")
+    wait_for(
+        lambda: "Friends" in bot.goclaw("people", "groups", "list")[1], "the group to be listed"
+    )
     assert api.texts(GROUP) == []
-    exit_code, output = bot.goclaw("groups", "allow", "Friends")
+    exit_code, output = bot.goclaw("people", "groups", "allow", "Friends")
     assert exit_code == 0, output
 
     def answers() -> list[str]:

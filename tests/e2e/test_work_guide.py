@@ -46,7 +46,7 @@ def test_the_table_of_work_is_filled_and_read_as_the_guide_says(place: Home) -> 
     assert code == 0, output
     sql = block("sql", "insert")
     assert re.search(r"Water the plants *\| open", connect(place, sql))
-    code, output = place.goclaw("cron", "run", "chores")
+    code, output = place.goclaw("jobs", "run", "chores")
     assert code == 0, output
     look = sql[sql.index("select") :]
     wait_for(lambda: re.search(r"Water the plants *\| done", connect(place, look)), "its end")

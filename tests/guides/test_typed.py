@@ -69,7 +69,7 @@ def test_the_shell_understands_every_block(block: Block) -> None:
 @pytest.mark.parametrize(("line", "found"), [
     ("goclaw status", ["status"]),
     ("A=1 B=2 goclaw run --no-console  # why", ["run", "--no-console"]),
-    ("echo hi | goclaw cron list -- -", ["cron", "list", "--", "-"]),
+    ("echo hi | goclaw jobs list -- -", ["jobs", "list", "--", "-"]),
     ("docker compose exec goclaw goclaw status", ["status"]),
     ("sudo -u goclaw env A=/b /opt/goclaw/bin/goclaw status", ["status"]),
     ("kubectl exec deployment/goclaw -- goclaw status > file", ["status"]),
@@ -84,14 +84,14 @@ def test_our_command_is_found_where_it_stands(line: str, found: list[str] | None
 
 @pytest.mark.parametrize(("line", "mistake"), [
     ("status --json", ""),
-    ("pairing approve CODE", ""),
+    ("people approve CODE", ""),
     ("statuses", "statuses"),
     ("status --jsn", "--jsn"),
-    ("pairing approve", "code"),
+    ("people approve", "code"),
     ("lanes set main", "size"),
     ("lanes set main many", "many"),
     ("restore a.tar.gz b.tar.gz", "b.tar.gz"),
-    ("cron add x --at", "--at"),
+    ("jobs add x --at", "--at"),
 ])  # fmt: skip
 def test_a_mistake_in_a_command_is_found(line: str, mistake: str) -> None:
     found = mistake_of(line.split())

@@ -631,15 +631,18 @@ def a_context(path: str, **params: Any) -> Any:
 @pytest.mark.parametrize(
     ("context", "shown"),
     [
-        (a_context("goclaw cron pause", job="news"), "goclaw cron pause news"),
-        (a_context("goclaw pairing approve", code=SECRET), "goclaw pairing approve …"),
+        (a_context("goclaw jobs pause", job="news"), "goclaw jobs pause news"),
+        (a_context("goclaw people approve", code=SECRET), "goclaw people approve …"),
         (a_context("goclaw send", session="ann", text=SECRET), "goclaw send ann …"),
         (
-            a_context("goclaw cron add", words=[SECRET], prompt=SECRET, agent="main"),
-            "goclaw cron add … --prompt … --agent main",
+            a_context("goclaw jobs add", words=[SECRET], prompt=SECRET, agent="main"),
+            "goclaw jobs add … --prompt … --agent main",
         ),
-        (a_context("goclaw inbox retry", ids=(1, 2)), "goclaw inbox retry 1 2"),
-        (a_context("goclaw cron pause", job="a b; c"), "goclaw cron pause 'a b; c'"),
+        (
+            a_context("goclaw deliveries incoming retry", ids=(1, 2)),
+            "goclaw deliveries incoming retry 1 2",
+        ),
+        (a_context("goclaw jobs pause", job="a b; c"), "goclaw jobs pause 'a b; c'"),
         (a_context("goclaw approvals allow", approval="q1", always=True),
          "goclaw approvals allow q1 --always"),
     ],
@@ -649,7 +652,7 @@ def test_a_command_line_is_shown_without_texts_and_secrets(context: Any, shown: 
 
 
 @pytest.mark.parametrize(
-    "line", ["goclaw cron pause news", "goclaw cron pause ä\n\x1b", "x" * 1_000_000, "\ud800"]
+    "line", ["goclaw jobs pause news", "goclaw jobs pause ä\n\x1b", "x" * 1_000_000, "\ud800"]
 )
 async def test_a_command_says_who_it_is_on_the_local_socket_only(line: str) -> None:
     """The same headers over TCP mean nothing."""

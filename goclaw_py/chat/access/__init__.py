@@ -28,13 +28,13 @@ Who may talk. Direct chats: `pairing` (default) | `allowlist` | `open` | `disabl
 - **The decision.** A person who is approved, in whatever way, is told so. In the same transaction
   what they wrote enters the inbox (the newest 5 of at most 20 messages, each cut at 4,096
   characters, kept with the request and deleted with it), and the agent answers it as one turn. A
-  person who is denied is told nothing, and ignored until `goclaw pairing allow`. If the database
+  person who is denied is told nothing, and ignored until `goclaw people allow`. If the database
   cannot be asked, nobody is let in.
 - **Groups.** In an unknown group the bot is silent. The group is listed for the operator, who
-  decides by `goclaw groups allow|deny`, and told to the owners in the same way (allow, deny; the
-  buttons last 30 days). The settings (`groups`, `chats."ID"`, `allow`) come first. In an allowed
-  group everybody may talk. Agent, mention, context_messages and queue can be set per account, chat
-  and thread.
-- **Open policies.** Who talks without an approval is listed too and can be denied (`goclaw pairing
+  decides by `goclaw people groups allow|deny`, and told to the owners in the same way (allow,
+  deny; the buttons last 30 days). The settings (`groups`, `chats."ID"`, `allow`) come first. In an
+  allowed group everybody may talk. Agent, mention, context_messages and queue can be set per
+  account, chat and thread.
+- **Open policies.** Who talks without an approval is listed too and can be denied (`goclaw people
   deny`, page People). A denied chat gets no alerts.
 """

@@ -14,7 +14,7 @@ _NAME_CHARS: Final = 40
 WELCOME: Final = "You can talk to me now."
 MORE_ASK: Final = (
     "More people or groups are asking for access. I will not report them for a while; list them "
-    "with: goclaw pairing list, goclaw groups list"
+    "with: goclaw people list, goclaw people groups list"
 )
 NOT_AN_OWNER: Final = "Only an owner can decide this, in a direct chat with me."
 DECIDED: Final = "This request was already decided."

@@ -123,5 +123,5 @@ def _jobs_warning(by: Requester, most: int) -> str:
     return (
         f"Agent {by.agent} went on by itself in jobs of {by.owner}: {most} turns in a row began "
         "without a person, each scheduled by the one before. I refused to schedule another one. "
-        "See: goclaw cron list, goclaw usage --by agent,job"
+        "See: goclaw jobs list, goclaw usage --by agent,job"
     )

@@ -363,7 +363,7 @@ class IngressFilter:
             facts = {
                 "chat": seen.target.chat,
                 "group": seen.name,
-                "hint": "goclaw groups list",
+                "hint": "goclaw people groups list",
             }
             log.info("group_undecided", extra=facts)
 

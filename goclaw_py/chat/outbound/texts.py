@@ -157,7 +157,7 @@ def not_delivered(file: str, why: str, number: int) -> str:
     short = truncate(" ".join(why.split()), 200)
     return (
         f"⚠️ I could not send {what}: it was refused ({short}). "
-        f"The operator can see it with: goclaw outbox show {number}"
+        f"The operator can see it with: goclaw deliveries show {number}"
     )
 
 

@@ -214,10 +214,10 @@ def check_owners(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding("owners", ", ".join(owners))
     elif facts.work.asking:
         who = ", ".join(one.sender.name or one.sender.id for one in facts.work.asking)
-        cure = "goclaw pairing approve CODE, with the code that the bot sent them"
+        cure = "goclaw people approve CODE, with the code that the bot sent them"
         yield Finding("owners", f"none; pending requests: {who}", cure, is_hint=True)
     else:
-        cure = "write to the bot and approve the code in its reply: goclaw pairing approve CODE"
+        cure = "write to the bot and approve the code in its reply: goclaw people approve CODE"
         yield Finding("owners", "none, so nobody receives alerts", cure, is_hint=True)
 
 
@@ -240,5 +240,5 @@ def check_groups(facts: DoctorFacts) -> Iterator[Finding]:
         and chat.chat not in account.settings.chats
     ]
     fact = f"pending decision: {', '.join(waiting[:5])}" if waiting else "none pending"
-    cure = "goclaw groups list, then goclaw groups allow or deny" if waiting else ""
+    cure = "goclaw people groups list, then goclaw people groups allow or deny" if waiting else ""
     yield Finding("groups", fact, cure, is_hint=True)

@@ -71,7 +71,7 @@ def check_jobs(facts: DoctorFacts) -> Iterator[Finding]:
         yield Finding(f"job {job.spec.slug}", fact, cure, is_hint=True)
     if len(problems) > _NAMED:
         rest = f"{len(problems) - _NAMED} more jobs have problems"
-        yield Finding("jobs", rest, "goclaw cron list --all", is_hint=True)
+        yield Finding("jobs", rest, "goclaw jobs list --all", is_hint=True)
     if not problems:
         yield Finding("jobs", f"{len(facts.work.jobs)}, no problems")
 
@@ -80,19 +80,19 @@ def _problem(facts: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
     job_id = short_id(job.id)
     if job.state in (JobState.DISABLED, JobState.FAILED):
         why = " ".join(job.last_error.split())[:120] or "reason unknown"
-        cure = f"goclaw cron runs --job {job_id}, then goclaw cron resume {job_id}"
+        cure = f"goclaw jobs runs --job {job_id}, then goclaw jobs resume {job_id}"
         return job, f"{job.state.value}: {why}", cure
     if job.state is not JobState.ACTIVE:
         return None
     if not job_profile(facts.settings, facts.env).enabled:
         return job, "does not run: jobs are turned off", "set scheduler.enabled = true"
     if job.spec.agent not in facts.settings.agents:
-        cure = f"goclaw cron edit {job_id} --agent NAME"
+        cure = f"goclaw jobs edit {job_id} --agent NAME"
         return job, f"agent {job.spec.agent} does not exist", cure
     if (dead := _dead_target(facts, job)) is not None:
-        return job, dead, f"goclaw cron edit {job_id} --to TARGET"
+        return job, dead, f"goclaw jobs edit {job_id} --to TARGET"
     if job.next_run_at is None and job.running is None:
-        return job, "active, but has no upcoming run", f"goclaw cron show {job_id}"
+        return job, "active, but has no upcoming run", f"goclaw jobs show {job_id}"
     return None
 
 
@@ -120,7 +120,11 @@ def check_deliveries(facts: DoctorFacts) -> Iterator[Finding]:
     if facts.work is None:
         return
     dead = facts.work.dead
-    cure = "goclaw outbox list --state dead; goclaw outbox retry ID, or drop ID" if dead else ""
+    cure = (
+        "goclaw deliveries list --state dead; goclaw deliveries retry ID, or drop ID"
+        if dead
+        else ""
+    )
     fact = f"{dead} could not be delivered" if dead else "none failed"
     yield Finding("deliveries", fact, cure, is_hint=True)
 
@@ -130,6 +134,10 @@ def check_unanswered(facts: DoctorFacts) -> Iterator[Finding]:
     if facts.work is None:
         return
     count = facts.work.unanswered
-    cure = "goclaw inbox list; goclaw inbox retry ID, or drop ID" if count else ""
+    cure = (
+        "goclaw deliveries incoming list; goclaw deliveries incoming retry ID, or drop ID"
+        if count
+        else ""
+    )
     fact = f"{count} failed and got no answer" if count else "none failed"
     yield Finding("messages", fact, cure, is_hint=True)

@@ -1,9 +1,9 @@
-"""``goclaw agents``, ``models`` and ``channels``: what the settings define (SPEC OPS-1)."""
+"""``goclaw config agents``, ``models`` and ``channels``: what the settings define (SPEC OPS-1)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from goclaw_py.config import Settings
     from goclaw_py.config.agents import Agent
     from goclaw_py.scheduler.views import ChannelView
-
-agents = typer.Typer(help="List the agents of the settings.", no_args_is_help=True)
-models = typer.Typer(help="List the models of the settings.", no_args_is_help=True)
-channels = typer.Typer(help="List the channels of the settings.", no_args_is_help=True)
 
 _NOT_RUNNING: Final = "not running"
 
@@ -50,9 +46,8 @@ class AgentRow:
     workspace: str
 
 
-@agents.command("list")
 @with_wide
-def list_agents(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+def agents(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List agents with their models and tools."""
     settings = cli(ctx).settings_in_effect()
     found = [_agent(settings, name, agent) for name, agent in settings.agents.items()]
@@ -122,9 +117,8 @@ class ModelRow:
     agents: tuple[str, ...]
 
 
-@models.command("list")
 @with_wide
-def list_models(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+def models(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List models with their prices in USD for a million tokens.
 
     To check keys and libraries: goclaw doctor
@@ -200,9 +194,8 @@ class ChannelRow:
     groups: str
 
 
-@channels.command("list")
 @with_wide
-def list_channels(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+def channels(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List channels with their state and who may talk there.
 
     DIRECT: who may write to the bot. GROUPS: in which groups it answers.
@@ -252,3 +245,19 @@ def _channels(settings: Settings, at_work: Iterable[ChannelView]) -> Iterator[Ch
             direct=given.direct.value,
             groups=given.groups.value,
         )
+
+
+# ---------------------------------------------------------------------------- former groups
+
+
+def _group(kind: str, command: Callable[..., None]) -> typer.Typer:
+    group = typer.Typer(help=f"List the {kind} of the settings.", no_args_is_help=True)
+    group.command("list")(command)
+    # A group, also with one command only.
+    group.callback()(lambda: None)
+    return group
+
+
+old_agents = _group("agents", agents)
+old_models = _group("models", models)
+old_channels = _group("channels", channels)

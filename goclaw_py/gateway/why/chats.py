@@ -171,7 +171,7 @@ def _group(place: KnownChat, access: AccessRules) -> Verdict | None:
         answer = f'{place.name} is ignored: enabled = false is set for it under chats."{id_}".'
         change = Cure(
             f'Set enabled = true under [channels.{place.target.channel}.chats."{id_}"]; '
-            "the settings take precedence over goclaw groups allow"
+            "the settings take precedence over goclaw people groups allow"
         )
         return conclude("chat.disabled_in_settings", answer, change)
     decided = access.listed if access.listed is not None else (chat.allowed if chat else None)
@@ -181,7 +181,9 @@ def _group(place: KnownChat, access: AccessRules) -> Verdict | None:
     if decided is None and access.group is GroupPolicy.ALLOWLIST:
         known = "waits for a decision" if chat else "was never seen, and would wait for a decision"
         answer = f"{place.name} {known}: until it is allowed, the agent is silent there."
-        return conclude("chat.undecided", answer, allow, Cure("All groups", "goclaw groups list"))
+        return conclude(
+            "chat.undecided", answer, allow, Cure("All groups", "goclaw people groups list")
+        )
     return None
 
 
@@ -263,7 +265,7 @@ async def _stranger(src: Sources, place: KnownChat) -> Verdict:
     answer = f"{place.name} belongs to a person who is not approved and has no valid pairing code."
     cures = (
         Cure("Ask them to write again: they get a new code, which is valid for 60 minutes"),
-        Cure("Then approve it", "goclaw pairing approve CODE"),
+        Cure("Then approve it", "goclaw people approve CODE"),
     )
     return conclude("person.unknown", answer, *cures)
 
@@ -279,8 +281,8 @@ def asks(src: Sources, one: PairingApplicant) -> Verdict:
         f"{ago(one.created_at, src.now())} and is valid for {left}."
     )
     cures = (
-        Cure("Approve them, with the code that the bot sent them", "goclaw pairing approve CODE"),
-        Cure("The same without owner commands", "goclaw pairing approve CODE --guest"),
+        Cure("Approve them, with the code that the bot sent them", "goclaw people approve CODE"),
+        Cure("The same without owner commands", "goclaw people approve CODE --guest"),
     )
     return conclude("person.asks", answer, *cures)
 
@@ -312,7 +314,7 @@ async def explain_person(src: Sources, one: Person) -> Explanation:
                 "To make them an owner, remove them first",
                 shell_command("pairing", "revoke", one.sender.id),
             ),
-            Cure("Then approve the new code that they get", "goclaw pairing approve CODE"),
+            Cure("Then approve the new code that they get", "goclaw people approve CODE"),
         )
         return Explanation(about, src.now(), "person.guest", answer, tuple(steps), (*owner, *last))
     answer = f"{name} is an owner: they may talk and use all commands."

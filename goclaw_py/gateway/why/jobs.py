@@ -82,7 +82,7 @@ def _deleted(last: LoggedOccurrence) -> Verdict:
 
 
 def _log_of(row: LoggedOccurrence) -> Cure:
-    return Cure("Its last run", f"goclaw cron runs --job {row.job}")
+    return Cure("Its last run", f"goclaw jobs runs --job {row.job}")
 
 
 # ---------------------------------------------------------------------------- results
@@ -95,7 +95,7 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict
     if job.running is not None:
         return await _running(src, job, log)
     if job.next_run_at is None:
-        new = Cure("Change its schedule", f"goclaw cron edit {job_id} --at TIME")
+        new = Cure("Change its schedule", f"goclaw jobs edit {job_id} --at TIME")
         return conclude(
             "job.never_again", f"{name} is active, but its schedule has no further run.", new
         )
@@ -113,9 +113,9 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict
     due = friendly(job.next_run_at, job.spec.zone, src.now())
     answer = f"{name} has not been due yet: it runs {due} ({job.spec.zone})."
     cures = (
-        Cure("Its next runs, in its time zone", f"goclaw cron next --job {job_id}"),
-        Cure("Run it now", f"goclaw cron run {job_id}"),
-        Cure("Change its time zone", f"goclaw cron edit {job_id} --tz ZONE"),
+        Cure("Its next runs, in its time zone", f"goclaw jobs next --job {job_id}"),
+        Cure("Run it now", f"goclaw jobs run {job_id}"),
+        Cure("Change its time zone", f"goclaw jobs edit {job_id} --tz ZONE"),
     )
     return conclude("job.not_yet", answer, *cures)
 
@@ -124,7 +124,7 @@ async def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verd
     """Explain a job that does not run at all."""
     job_id = short_id(job.id)
     enabled = (await src.control.jobs.scheduler()).enabled
-    resume = Cure("Resume it", f"goclaw cron resume {job_id}")
+    resume = Cure("Resume it", f"goclaw jobs resume {job_id}")
     answer = f"The job {job.spec.title} does not run: {obstacle(job, is_enabled=enabled)}."
     match job.state:
         case JobState.PAUSED:
@@ -132,10 +132,10 @@ async def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verd
         case JobState.DISABLED:
             return conclude("job.disabled", answer, *_run_cures(log), resume)
         case JobState.COMPLETED:
-            again = Cure("Change its schedule", f"goclaw cron edit {job_id} --at TIME")
+            again = Cure("Change its schedule", f"goclaw jobs edit {job_id} --at TIME")
             return conclude("job.completed", answer, again)
         case JobState.FAILED:
-            now = Cure("Run it now", f"goclaw cron run {job_id}")
+            now = Cure("Run it now", f"goclaw jobs run {job_id}")
             return conclude("job.failed", answer, *_run_cures(log), now)
         case JobState.ACTIVE:
             on = Cure("Turn jobs on: enabled = true under [scheduler] in goclaw.toml")
@@ -197,13 +197,13 @@ async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
             "job.tells_nobody",
             "completed; its result is not sent, because the job has notify = never",
         )
-        tell = Cure("Send its results", f"goclaw cron edit {short_id(job.id)} --notify always")
+        tell = Cure("Send its results", f"goclaw jobs edit {short_id(job.id)} --notify always")
         cures.insert(0, tell)
     elif row.status is OccurrenceStatus.OK and row.why is None and row.delivery == "pending":
         code, clause = "job.delivery_pending", "completed, and its message waits to be sent"
     elif row.status is OccurrenceStatus.OK and row.why is None and row.delivery == "dead":
         code, clause = "job.undelivered", "completed, but its message could not be delivered"
-        cures.insert(0, Cure("The message, and why", "goclaw outbox list --state dead"))
+        cures.insert(0, Cure("The message, and why", "goclaw deliveries list --state dead"))
     next_at = (
         ""
         if job.next_run_at is None
@@ -264,31 +264,31 @@ def _cures(job: Job, row: LoggedOccurrence) -> list[Cure]:
     return [Cure(words, command.format(job=short_id(job.id))) for words, command in wanted]
 
 
-_NOW: Final = ("Run it now", "goclaw cron run {job}")
+_NOW: Final = ("Run it now", "goclaw jobs run {job}")
 _TO: Final = (
-    ("Choose a chat for its results", "goclaw cron edit {job} --to TARGET"),
+    ("Choose a chat for its results", "goclaw jobs edit {job} --to TARGET"),
     ("Or write to the agent in the chat that should get the result", ""),
 )
 _BUSY: Final = (
-    ("Let it wait for its turn", "goclaw cron edit {job} --policy on_busy=queue"),
+    ("Let it wait for its turn", "goclaw jobs edit {job} --policy on_busy=queue"),
     _NOW,
 )
 _BY_STATUS: Final = {OccurrenceStatus.NO_ROUTE: _TO, OccurrenceStatus.UNDELIVERED: _TO}
 _BY_WHY: Final = {
     Why.MISSED: (
         _NOW,
-        ("Make up for missed times", "goclaw cron edit {job} --policy misfire=once"),
+        ("Make up for missed times", "goclaw jobs edit {job} --policy misfire=once"),
     ),
     Why.BUSY: _BUSY,
     Why.AT_CAPACITY: _BUSY,
-    Why.NO_WORK: (("It runs when its source has work", "goclaw cron show {job}"),),
-    Why.TOO_FREQUENT: (("A longer interval", "goclaw cron edit {job} --every INTERVAL"),),
+    Why.NO_WORK: (("It runs when its source has work", "goclaw jobs show {job}"),),
+    Why.TOO_FREQUENT: (("A longer interval", "goclaw jobs edit {job} --every INTERVAL"),),
     Why.BUDGET: (
-        ("Give it more", "goclaw cron edit {job} --policy usd=2 --policy turns=30"),
+        ("Give it more", "goclaw jobs edit {job} --policy usd=2 --policy turns=30"),
         _NOW,
     ),
     Why.NO_NOTIFY: (
-        ("Send every result", "goclaw cron edit {job} --notify always"),
+        ("Send every result", "goclaw jobs edit {job} --notify always"),
         ("Or change its prompt so that the reply begins with [NOTIFY]", ""),
     ),
     Why.OUTAGE: (("Check key, address and model of its agent", "goclaw doctor"), _NOW),

@@ -66,7 +66,7 @@ def cures(
     else:
         yield from _BY_OUTCOME.get(end.outcome, ())
     if retry is not None and end.outcome is not Outcome.INTERRUPTED:
-        yield Cure("Retry the message", f"goclaw inbox retry {retry}")
+        yield Cure("Retry the message", f"goclaw deliveries incoming retry {retry}")
     if run is not None and end.reason not in (Reason.STOPPED, Reason.STOPPED_ALL):
         yield Cure("All details of the run", f"goclaw runs show {run}")
 

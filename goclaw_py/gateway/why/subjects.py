@@ -343,6 +343,6 @@ async def _unknown(src: Sources, about: str) -> str:
     meant = f" Did you mean {' or '.join(map(repr, alike))}?" if alike else ""
     return (
         f"nothing is called {about!r}: no conversation, chat, person, run, message, job, agent or "
-        f"node.{meant} See: goclaw sessions list, goclaw runs list, goclaw cron list --all, "
-        "goclaw groups list"
+        f"node.{meant} See: goclaw sessions list, goclaw runs list, goclaw jobs list --all, "
+        "goclaw people groups list"
     )

@@ -1,4 +1,4 @@
-"""``goclaw web``: browsers that are signed in, and tokens (SPEC SEC-6, SEC-8)."""
+"""``goclaw people web``: browsers that are signed in, and tokens (SPEC SEC-6, SEC-8)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def sign_ins(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 def sign_out(
     ctx: typer.Context,
     sign_in: Annotated[
-        str, typer.Argument(metavar="ID", help="Id of the sign-in: goclaw web sign-ins.")
+        str, typer.Argument(metavar="ID", help="Id of the sign-in: goclaw people web sign-ins.")
     ] = "",
     *,
     everywhere: Annotated[bool, typer.Option("--all", help="Sign all browsers out.")] = False,
@@ -103,7 +103,7 @@ def sign_out(
 @tokens_app.callback()
 @with_wide
 def tokens(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """List tokens of programs and people. See: tokens create.
+    """List tokens of programs and people. See: goclaw people web tokens create.
 
     A viewer reads, an operator acts, an admin decides about people, settings, tokens and nodes.
     """
@@ -124,7 +124,9 @@ def tokens(ctx: typer.Context, *, as_json: AsJson = False) -> None:
             )
             for one in found
         ]
-        show_table(_TOKENS, rows, empty="no tokens; to make one: goclaw web tokens create NAME")
+        show_table(
+            _TOKENS, rows, empty="no tokens; to make one: goclaw people web tokens create NAME"
+        )
 
     answer(ctx, lambda control: control.access.tokens(), Printer(list[Token], show, as_json))
 
@@ -192,7 +194,7 @@ def create(
 @tokens_app.command()
 def revoke(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="Name of the token: goclaw web tokens.")],
+    name: Annotated[str, typer.Argument(help="Name of the token: goclaw people web tokens.")],
     *,
     as_json: AsJson = False,
 ) -> None:

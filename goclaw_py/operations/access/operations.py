@@ -43,7 +43,9 @@ class Access:
     async def end_sign_in(self, sign_in: str) -> None:
         """Sign a browser out. Raises ``NotFound``."""
         if not await self._store.end_sign_in(sign_in):
-            raise NotFound(f"no browser has the sign-in {sign_in!r}; see: goclaw web sign-ins")
+            raise NotFound(
+                f"no browser has the sign-in {sign_in!r}; see: goclaw people web sign-ins"
+            )
         log.info("sign_in_ended", extra={"sign_in": sign_in})
 
     @operation("DELETE /api/web/sign-ins", Least.ADMIN, changes.END_SIGN_INS, key="ended")
@@ -88,5 +90,5 @@ class Access:
     async def revoke_token(self, name: str) -> None:
         """Revoke a token, and sign out the browsers that used it. Raises ``NotFound``."""
         if not await self._store.revoke_token(name):
-            raise NotFound(f"there is no token {name!r}; see: goclaw web tokens")
+            raise NotFound(f"there is no token {name!r}; see: goclaw people web tokens")
         log.info("token_revoked", extra={"token": name})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-OUTBOX_HELP: Final = "Manage outgoing messages."
-INBOX_HELP: Final = "Manage incoming messages that failed."
+HELP: Final = "Manage outgoing messages, and incoming ones that failed."
+HELP_OF_INCOMING: Final = "Manage incoming messages that failed."
+HELP_OF_OUTGOING: Final = "Manage outgoing messages."
 """The help of the commands. It is here so that a list of commands need not import them."""

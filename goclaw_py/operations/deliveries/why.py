@@ -77,7 +77,7 @@ _STATES: Final = {
 
 async def fate_of(src: Sources, row: OutboxRow) -> Verdict:
     """Return the result of a message, and its remedies."""
-    retry = Cure("Send it again", f"goclaw outbox retry {row.id}")
+    retry = Cure("Send it again", f"goclaw deliveries retry {row.id}")
     match row.state:
         case OutboxState.SENT:
             return sent(row)
@@ -105,7 +105,7 @@ def sent(row: OutboxRow) -> Verdict:
     if row.sent_at is not None and row.sent_at - row.created_at > LATE:
         because = f", at try {row.attempts}" if row.attempts > 1 else ""
         last = f" (last error: {brief(row.error)})" if row.error else ""
-        show = Cure("Its attempts and the last error", f"goclaw outbox show {row.id}")
+        show = Cure("Its attempts and the last error", f"goclaw deliveries show {row.id}")
         return conclude(
             "delivery.late", f"was sent {took} after it was written{because}{last}", show
         )
@@ -117,7 +117,7 @@ async def _dead(src: Sources, row: OutboxRow, retry: Cure) -> Verdict:
     target = row.message.target
     chat = await src.store.chat(target)
     gone = chat is not None and bool(chat.gone)
-    cures = [retry, Cure("Or cancel it", f"goclaw outbox drop {row.id}")]
+    cures = [retry, Cure("Or cancel it", f"goclaw deliveries drop {row.id}")]
     if gone:
         again = "First unblock the bot in that chat or add it again, and send it a message"
         cures.insert(0, Cure(again))
@@ -144,7 +144,7 @@ async def _unsent(src: Sources, row: OutboxRow) -> Verdict:
         soon = "now" if row.next_attempt_at <= now else f"in {between(now, row.next_attempt_at)}"
         often = count(row.attempts, "time")
         clause = f"has failed {often} and is tried again {soon}: {brief(row.error)}"
-        drop = Cure("Cancel it", f"goclaw outbox drop {row.id}")
+        drop = Cure("Cancel it", f"goclaw deliveries drop {row.id}")
         return conclude("delivery.retrying", clause, *_channel_cures(status, row), drop)
     see = Cure("The state of its channel", "goclaw status")
     clause = f"has waited {waits} for its turn on {target.channel}/{target.account}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-HELP: Final = "Manage who may talk to the agent."
+HELP: Final = "Manage people, groups, and guests of the web chat."
 HELP_OF_GROUPS: Final = "Manage in which groups the agent listens."
 HELP_OF_WEB: Final = "Manage who may use the web chat and the dashboard."
 """The help of the commands. It is here so that a list of commands need not import them."""

@@ -164,7 +164,7 @@ class People:
         name = guest_name(name)
         is_known = await self._is_known_guest(name)
         if again and not is_known:
-            raise NotFound(f"nobody called {name} is invited; see: goclaw web list")
+            raise NotFound(f"nobody called {name} is invited; see: goclaw people web list")
         now = self._clock.now()
         secret, until = secrets.token_urlsafe(SECRET_BYTES), now + LINK_LASTS
         stored = secret_hash(secret)
@@ -174,7 +174,7 @@ class People:
         ):
             raise AlreadyInvited(
                 f"{name} is, or was, invited: take another name, or for the same person: "
-                f"goclaw web invite {name} --again"
+                f"goclaw people web invite {name} --again"
             )
         log.info("web_guest_invited", extra={"person": name, "again": again})
         return WebInvitation(name, join_path(secret), until)

@@ -14,13 +14,12 @@ from goclaw_py.cli.context import AsJson, cli, named, waited_for, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Column, one_line, show_json, show_table
 from goclaw_py.core.errors import GoclawError
-from goclaw_py.operations.settings import HELP
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
     from goclaw_py.operations.settings.models import Setting
 
-app = typer.Typer(help=HELP, no_args_is_help=True)
+app = typer.Typer()
 
 _VALUE = 60
 _ABOUT = 100
@@ -159,7 +158,7 @@ def reset(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Undo goclaw config set: use the value of the settings file again."""
+    """Undo goclaw config set. The settings file decides again."""
     _change(ctx, path, None, as_json=as_json)
 
 

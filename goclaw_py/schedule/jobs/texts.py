@@ -402,13 +402,13 @@ def undelivered_warning(
         ("" if chat is None else display_name(address(chat), known), error) for chat, error in chats
     )
     jobs = {one.job.id: one.job for one in lost}
-    subject, link, command = f"Results of {len(jobs)} jobs", "/jobs", "goclaw cron runs"
+    subject, link, command = f"Results of {len(jobs)} jobs", "/jobs", "goclaw jobs runs"
     if len(jobs) == 1:
         (job,) = jobs.values()
         subject, link = f"The result of job {job.spec.title}", f"/jobs/{job.id}"
         # Not its slug: jobs of several people may share one.
         command = shell_command("cron", "runs", "--job", short_id(job.id))
     elif all(one.refused_by is not None for one in lost):
-        link, command = "/deliveries?show=failed", "goclaw outbox list --state dead"
+        link, command = "/deliveries?show=failed", "goclaw deliveries list --state dead"
     words = f"could not be delivered: {why}"
     return (OperatorWarning("gateway.results", subject, words, link, command),)

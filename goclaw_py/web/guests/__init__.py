@@ -2,7 +2,7 @@
 
 The rules of SPEC CHAN-13:
 
-Web chat of invited people. `goclaw web invite NAME`, the page People and the API
+Web chat of invited people. `goclaw people web invite NAME`, the page People and the API
 make a personal link. NAME has 1 to 32 letters and digits of any script, `_` or `-`; names that
 look the same, as composed and combined letters do (NFKC), are the same.
 
@@ -26,10 +26,10 @@ look the same, as composed and combined letters do (NFKC), are the same.
   over the token's cookie; a program with the token is the operator. They are told no texts of
   errors, folders, runs or links into the dashboard. A browser has at most 32 requests and streams
   at once.
-- **The end.** `goclaw web revoke NAME` (also `pairing revoke`, People) removes person and links
-  and ends the open streams of their browsers at once, on every node. A browser whose sign-in has
-  ended reaches one page that says so, also without `web.token`, until its old sign-in is removed
-  there.
+- **The end.** `goclaw people web revoke NAME` (also `goclaw people revoke`, People) removes person
+  and links and ends the open streams of their browsers at once, on every node. A browser whose
+  sign-in has ended reaches one page that says so, also without `web.token`, until its old sign-in
+  is removed there.
 - Links begin with `web.public_url`, else with the address that the gateway listens on; the command
   says if only this machine can open it, and if no token protects the dashboard on this machine.
 """

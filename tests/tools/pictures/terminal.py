@@ -47,7 +47,7 @@ def first_steps(place: Path, file: Path) -> None:
                 bot.say(ANN, script.TODAY, name="Ann")
                 greeting = wait_for(lambda: bot.texts(ANN), "a pairing code")[0]
                 code = re.findall(r"\b[A-Z2-9]{8}\b", greeting)[0]
-                terminal.begins(f"goclaw pairing approve {code}")
+                terminal.begins(f"goclaw people approve {code}")
                 terminal.ends()
                 terminal.pauses(1)
             finally:

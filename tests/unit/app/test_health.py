@@ -174,7 +174,7 @@ async def test_groups_that_nobody_has_decided_about_are_told() -> None:
         assert (await scrape(made))["goclaw_warnings"] == 1
         (warning,) = (await made.snapshots.full()).warnings
         assert str(warning) == "1 group waits for your decision: may the agent listen there?"
-        assert (warning.link, warning.command) == ("/people#groups", "goclaw groups list")
+        assert (warning.link, warning.command) == ("/people#groups", "goclaw people groups list")
         await made.gateway.gateway.accept([in_group("-2")])
         made.gateway.store.calls.clear()
         (warning,) = (await made.snapshots.quick()).warnings

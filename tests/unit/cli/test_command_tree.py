@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from goclaw_py.cli import composition
+from goclaw_py.cli import composition, tree
 from goclaw_py.cli.entry import app
 from goclaw_py.cli.exits import EXPLAINED, ExitCode
 from goclaw_py.config import Settings
@@ -45,7 +45,8 @@ def commands() -> Iterator[Command]:
         if path and (not groups or command.invoke_without_command):
             yield Command(" ".join(path), command.help or "", tuple(command.params))
         for name, each in groups.items():
-            yield from below(each, (*path, name))
+            if not each.hidden:
+                yield from below(each, (*path, name))
 
     return below(typer.main.get_command(app), ())
 
@@ -55,12 +56,12 @@ ALL = {command.name: command for command in commands()}
 GO_ON = {"run", "chat", "top"}
 """They are for a person until the end; there is no answer to make a document of."""
 
-WRITES_JSON = {"cron export", "audit export"}
+WRITES_JSON = {"jobs export", "audit export"}
 """JSON is what it is for."""
 
 WATCHED = {
     *("status", "lanes", "nodes list", "queue", "runs list"),
-    *("inbox list", "outbox list", "cron list", "approvals list"),
+    *("deliveries incoming list", "deliveries list", "jobs list", "approvals list"),
     "heartbeat status",
 }
 
@@ -86,9 +87,13 @@ VERBS = {
     *("on", "off", "auto", "done", "drain", "check", "status", "why", "logs", "next", "path"),
     *("install", "uninstall"),
     *("tokens create", "tokens revoke", "tokens show"),
-    *("runs", "people", "events", "grants", "sign-ins", "tokens"),
+    *("agents", "models", "channels"),
+    *("runs", "activity", "events", "grants", "sign-ins", "tokens"),
 }
-"""Second words. The last line are lists of something else than the noun before them."""
+"""Second words, or third ones of groups below a group.
+
+The last line are lists of something else than the noun before them.
+"""
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -99,17 +104,74 @@ def test_every_command_says_what_it_does_and_what_each_word_means(name: str) -> 
     assert [each.name for each in command.parameters if not each.help] == []
     assert ("--json" in command.options) == (name not in GO_ON | WRITES_JSON)
     if " " in name:
-        assert name.partition(" ")[2] in VERBS
+        verb = name.partition(" ")[2]
+        assert re.sub("^(groups|web|incoming) ", "", verb) in VERBS
 
 
 def test_help_is_told_for_every_command(goclaw: Shell) -> None:
-    assert {"status", "cron add", "lanes", "lanes set", "config show"} <= ALL.keys()
+    assert {"status", "jobs add", "lanes", "lanes set", "config show"} <= ALL.keys()
     for name in ALL:
         got = goclaw(*name.split(), "-h")
         assert (got.code, got.err) == (0, ""), name
         assert got.out.startswith(f"Usage: goclaw {name} "), name
         assert "[[" not in got.out.splitlines()[0], name
         assert "-h, --help" in got.out, name
+
+
+def test_the_help_lists_commands_by_what_they_are_for(goclaw: Shell) -> None:
+    out = goclaw("--help").out
+    assert re.findall(r"^(\w.*):$", out, re.MULTILINE) == ["Options", *tree.SECTIONS]
+    listed = [name for section in tree.SECTIONS.values() for name in section]
+    assert re.findall(r"^  ([a-z]+)  ", out, re.MULTILINE) == listed
+    assert len(listed) == len(set(listed)) <= 30
+
+
+def old_commands() -> Iterator[tuple[str, str, Any, Any]]:
+    """The old and the new name of each command that has both, and what they stand for."""
+    top: Any = typer.main.get_command(app)
+
+    def below(old: str, new: str, was: Any, now: Any) -> Iterator[tuple[str, str, Any, Any]]:
+        yield old, new, was, now
+        for name, each in getattr(was, "commands", {}).items():
+            if hasattr(now, "commands"):
+                yield from below(f"{old} {name}", f"{new} {name}", each, now.commands[name])
+            else:
+                yield from below(f"{old} {name}", new, each, now)
+
+    for old, (new, _) in tree.OLD_NAMES.items():
+        now = top
+        for word in new.split():
+            now = now.commands[word]
+        yield from below(old, new, top.old_commands[old], now)
+
+
+@pytest.mark.parametrize(("old", "new", "was", "now"), list(old_commands()))
+def test_an_old_name_has_the_options_of_the_new_one(old: str, new: str, was: Any, now: Any) -> None:
+    """Scripts of users go on working until 1.0."""
+    assert was.help.endswith(f"\n\nOld name of goclaw {new}; it works until 1.0.")
+    if not hasattr(was, "commands"):
+        assert [(one.name, one.opts, one.required) for one in was.params] == [
+            (one.name, one.opts, one.required) for one in now.params
+        ]
+
+
+@pytest.mark.parametrize(("old", "new"), list({
+    "cron next": "jobs next",
+    "pairing list": "people list",
+    "pairing people": "people activity",
+    "groups list": "people groups list",
+    "web list": "people web list",
+    "inbox list": "deliveries incoming list",
+    "outbox list": "deliveries list",
+    "agents list": "config agents",
+    "models list": "config models",
+    "channels list": "config channels",
+}.items()))  # fmt: skip
+def test_an_old_name_prints_the_same(
+    goclaw: Shell, gateway: ThreadGateway, old: str, new: str
+) -> None:
+    for options in ([], ["--json"]):
+        assert goclaw(*old.split(), *options) == goclaw(*new.split(), *options)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name not in GO_ON | {"init"}])
@@ -133,9 +195,23 @@ def test_what_changes_by_itself_can_be_watched() -> None:
 
 GATEWAY = dict.fromkeys(
     [
-        *("status", "lanes", "nodes list", "sessions list", "runs list", "inbox list"),
-        *("outbox list", "heartbeat status", "heartbeat why", "heartbeat logs", "pairing list"),
-        *("pairing people", "groups list", "config path", "config check", "version", "init"),
+        *(
+            "status",
+            "lanes",
+            "nodes list",
+            "sessions list",
+            "runs list",
+            "deliveries incoming list",
+        ),
+        *("deliveries list", "heartbeat status", "heartbeat why", "heartbeat logs", "people list"),
+        *(
+            "people activity",
+            "people groups list",
+            "config path",
+            "config check",
+            "version",
+            "init",
+        ),
         "audit",
     ],
     "",
@@ -154,12 +230,12 @@ GATEWAY = dict.fromkeys(
     "sessions fork": "console",
     "runs": "--active",
     "runs show": "0190-a",
-    "inbox show": "8",
-    "inbox retry": "8",
-    "inbox drop": "8 --yes",
-    "outbox show": str(fakes.DEAD.id),
-    "outbox retry": str(fakes.DEAD.id),
-    "outbox drop": f"{fakes.DEAD.id} --yes",
+    "deliveries incoming show": "8",
+    "deliveries incoming retry": "8",
+    "deliveries incoming drop": "8 --yes",
+    "deliveries show": str(fakes.DEAD.id),
+    "deliveries retry": str(fakes.DEAD.id),
+    "deliveries drop": f"{fakes.DEAD.id} --yes",
     "heartbeat run": "main --dry-run",
     "heartbeat on": "main",
     "heartbeat off": "main",
@@ -169,18 +245,18 @@ GATEWAY = dict.fromkeys(
     "heartbeat add": "is the build green?",
     "heartbeat done": "1",
     "heartbeat events": "main",
-    "pairing approve": "ABCD2345",
-    "pairing revoke": "42",
-    "pairing deny": "50",
-    "pairing allow": "50",
-    "web invite": "ann",
-    "web list": "",
-    "web revoke": "42",
-    "web sign-ins": "",
-    "web sign-out": "6f2a90c1d4e8",
-    "web tokens": "",
-    "web tokens create": "ci --role operator --days 90",
-    "web tokens revoke": "grafana",
+    "people approve": "ABCD2345",
+    "people revoke": "42",
+    "people deny": "50",
+    "people allow": "50",
+    "people web invite": "ann",
+    "people web list": "",
+    "people web revoke": "42",
+    "people web sign-ins": "",
+    "people web sign-out": "6f2a90c1d4e8",
+    "people web tokens": "",
+    "people web tokens create": "ci --role operator --days 90",
+    "people web tokens revoke": "grafana",
     "approvals list": "",
     "approvals show": "9f8",
     "approvals allow": "9f8 --session",
@@ -193,30 +269,30 @@ GATEWAY = dict.fromkeys(
     "config set": "lanes.main.size 5",
     "config reset": "lanes.main.size",
     "config history": "",
-    "agents list": "",
-    "models list": "",
-    "channels list": "",
+    "config agents": "",
+    "config models": "",
+    "config channels": "",
 }
 """What each command is called with; with a gateway, or without anything."""
 
 JOBS = {
-    "cron list": "",
-    "cron show": "tea",
-    "cron add": "water --every 2h -- drink",
-    "cron edit": "tea --every 3h",
-    "cron pause": "tea",
-    "cron resume": "tea",
-    "cron runs": "",
-    "cron next": "",
-    "cron rm": "tea --yes",
-    "cron import": "FILE --dry-run",
+    "jobs list": "",
+    "jobs show": "tea",
+    "jobs add": "water --every 2h -- drink",
+    "jobs edit": "tea --every 3h",
+    "jobs pause": "tea",
+    "jobs resume": "tea",
+    "jobs runs": "",
+    "jobs next": "",
+    "jobs rm": "tea --yes",
+    "jobs import": "FILE --dry-run",
     "simulate": "--days 1",
 }
-DATABASE = {"migrate": "", "groups allow": "-1001", "groups deny": "-1001"}
+DATABASE = {"migrate": "", "people groups allow": "-1001", "people groups deny": "-1001"}
 ELSEWHERE = {
     # What they need is more than a fake: see their own tests.
-    *("cron run", "runs follow", "usage", "backup", "restore", "doctor", "open", "logs"),
-    "web tokens show",
+    *("jobs run", "runs follow", "usage", "backup", "restore", "doctor", "open", "logs"),
+    "people web tokens show",
     *("service install", "service status", "service uninstall"),
 }
 
@@ -253,8 +329,8 @@ def test_a_table_can_be_shown_whole(
 
 @pytest.mark.parametrize("name", JOBS)
 def test_documents_about_jobs(goclaw: Shell, cron: JobControl, tmp_path: Path, name: str) -> None:
-    assert goclaw("cron", "add", "tea", "--every", "2h", "--", "drink").code == 0
-    exported = goclaw("cron", "export")
+    assert goclaw("jobs", "add", "tea", "--every", "2h", "--", "drink").code == 0
+    exported = goclaw("jobs", "export")
     assert isinstance(json.loads(exported.out), list)
     (tmp_path / "jobs.json").write_text(exported.out)
     words = JOBS[name].replace("FILE", str(tmp_path / "jobs.json"))
@@ -275,7 +351,7 @@ def test_the_document_of_a_command_on_the_database_can_be_read(
     monkeypatch.setattr(composition, "schema", schema)
     got = document(goclaw, name, DATABASE[name])
     assert isinstance(got, dict)
-    if name == "groups deny":
+    if name == "people groups deny":
         assert (got["chat"], got["allowed"]) == ("-1001", False)
     assert goclaw.data("migrate", "--status")["pending"] == ["0002_y"]
 
@@ -285,7 +361,7 @@ def test_what_was_done_is_told_to_programs(goclaw: Shell, gateway: ThreadGateway
     done = stopped | {"already_stopping": False, "unsent": 0, "asking": 0}
     assert goclaw.data("stop", "console", "--all") == done
     assert goclaw.data("sessions", "reset", "console") == {"reset": fakes.SESSION}
-    assert goclaw.data("pairing", "revoke", "42")["sender"]["id"] == "42"
+    assert goclaw.data("people", "revoke", "42")["sender"]["id"] == "42"
     first, again = goclaw.data("init"), goclaw.data("init")
     assert (set(first.values()), set(again.values())) == ({"wrote"}, {"kept"})
     assert str(goclaw.home / "goclaw.toml") in first

@@ -251,9 +251,9 @@ def test_a_pipe_gets_whole_cells(goclaw: Shell, database: FakeControl) -> None:
     long = "agent:main:telegram:direct:" + "9" * 200
     message = replace(fakes.DEAD.message, target=replace(fakes.LOCAL, chat=long))
     database.messages.rows = [replace(fakes.DEAD, message=message)]
-    assert f"console/default/{long}" in goclaw("outbox", "list").out
+    assert f"console/default/{long}" in goclaw("deliveries", "list").out
     database.messages.rows = []
-    assert goclaw("outbox", "list").out == "no messages\n"
+    assert goclaw("deliveries", "list").out == "no messages\n"
 
 
 class Runs:

@@ -59,16 +59,16 @@ def test_the_doctor_creates_nothing(goclaw: Shell) -> None:
 
 
 def test_a_job_can_be_added_before_the_first_start(goclaw: Shell) -> None:
-    assert goclaw("cron", "add", "tea", "--every", "1d", "--message", "Tea!").code == 0
-    assert "tea" in goclaw("cron", "list").out
+    assert goclaw("jobs", "add", "tea", "--every", "1d", "--message", "Tea!").code == 0
+    assert "tea" in goclaw("jobs", "list").out
 
 
 def test_commands_work_on_the_database_when_no_gateway_runs(goclaw: Shell) -> None:
     assert goclaw("migrate").out.startswith("applied 0001_initial")
     assert goclaw("migrate", "--status").code == 0
     assert goclaw("sessions", "list").out == "no sessions yet\n"
-    assert goclaw("outbox", "list").out == "no messages\n"
-    assert goclaw("pairing", "list").out.startswith("nobody yet")
+    assert goclaw("deliveries", "list").out == "no messages\n"
+    assert goclaw("people", "list").out.startswith("nobody yet")
     assert goclaw("status").code == 3
     doctor = goclaw("doctor")
     assert (doctor.code, "WRONG" in doctor.out) == (0, False)

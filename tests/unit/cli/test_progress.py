@@ -194,5 +194,5 @@ def test_every_question_to_gateway_or_database_has_a_display(
     monkeypatch.setattr(composition, "migrate", migrate)
     got = goclaw("migrate")
     assert (got.code, got.out) == (0, "applied 0001_x.up.sql\n")
-    got = goclaw("cron", "list", "--json")
+    got = goclaw("jobs", "list", "--json")
     assert (got.code, "\x1b" in got.out) == (0, False)

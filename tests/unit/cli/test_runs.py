@@ -100,7 +100,7 @@ def test_the_answer_comes_before_way_and_cures(goclaw: Shell, gateway: ThreadGat
     assert lines[6:] == [
         "What to do:",
         "  - Retry the message:",
-        "      goclaw inbox retry 7",
+        "      goclaw deliveries incoming retry 7",
         "  - Send it again",
     ]
     assert gateway.control.calls[-1] == ("why", "0190-aaaa")
@@ -109,7 +109,7 @@ def test_the_answer_comes_before_way_and_cures(goclaw: Shell, gateway: ThreadGat
     assert found["code"] == "ended.failed"
     assert found["subject"] == {"kind": "run", "id": "0190-aaaa", "name": "run 0190-aaaa"}
     assert [step["code"] for step in found["chain"]] == ["received", "next_try"]
-    assert found["cures"][0]["command"] == "goclaw inbox retry 7"
+    assert found["cures"][0]["command"] == "goclaw deliveries incoming retry 7"
 
 
 def test_what_nobody_knows_is_an_error(goclaw: Shell, gateway: ThreadGateway) -> None:
@@ -127,5 +127,5 @@ def test_without_a_name_the_checks_of_the_doctor_come_first(
     got = goclaw("why")
     assert got.out.startswith("Agent main: no key for anthropic.\n")
     assert "  - agent main: set an API key" in got.out
-    assert "goclaw inbox retry 7" in got.out
+    assert "goclaw deliveries incoming retry 7" in got.out
     assert goclaw.data("why")["code"] == "check.models"

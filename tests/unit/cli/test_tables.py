@@ -110,7 +110,7 @@ def test_a_terminal_gets_what_fits(
 
 def test_facts_have_the_name_first_and_then_the_key(goclaw: Shell, runs: FakeControl) -> None:
     assert goclaw("sessions", "show", KEY).out.startswith(f"session      Ann ({KEY})\n")
-    out = goclaw("inbox", "show", "8").out
+    out = goclaw("deliveries", "incoming", "show", "8").out
     assert f"session      Family <b> / topic 7 ({fake_names.KEY})\n" in out
 
 

@@ -62,7 +62,7 @@ async def allow(gateway: GatewayProcess, *, allowed: bool = True, chat: str = GR
 
 @CASES.question("The bot answers with a code and nothing else")
 @CASES.answer("person.asks", "Ann is not approved yet: a pairing code was sent",
-              "goclaw pairing approve CODE")  # fmt: skip
+              "goclaw people approve CODE")  # fmt: skip
 async def only_a_code() -> Explanation:
     async with open_gateway() as gateway:
         await gateway.ask("hello")
@@ -89,7 +89,7 @@ async def not_listed() -> Explanation:
 
 
 @CASES.question("The bot answered somebody once and is silent now")
-@CASES.answer("chat.denied", "an operator has denied this person", "goclaw pairing allow ann")
+@CASES.answer("chat.denied", "an operator has denied this person", "goclaw people allow ann")
 async def denied_person() -> Explanation:
     async with open_gateway(access=DirectPolicy.OPEN) as gateway:
         await gateway.ask("hello")
@@ -102,7 +102,7 @@ async def denied_person() -> Explanation:
 
 @CASES.question("The bot says that only an owner may do this")
 @CASES.answer("person.guest", "Ann is a guest: they may talk, but owner commands",
-              "goclaw pairing revoke ann")  # fmt: skip
+              "goclaw people revoke ann")  # fmt: skip
 async def guest() -> Explanation:
     async with open_gateway() as gateway:
         for chat, is_guest in (("bob", False), ("ann", True)):
@@ -144,7 +144,7 @@ async def heard(gateway: GatewayProcess, *, addressed: bool = True) -> Explanati
 
 @CASES.question("A new group gets no answer")
 @CASES.answer("chat.undecided", "The group Family waits for a decision",
-              f"goclaw groups allow {GROUP}")  # fmt: skip
+              f"goclaw people groups allow {GROUP}")  # fmt: skip
 async def undecided_group() -> Explanation:
     async with open_gateway() as gateway:
         return await heard(gateway)
@@ -152,7 +152,7 @@ async def undecided_group() -> Explanation:
 
 @CASES.question("A group was answered once and is not any more")
 @CASES.answer("chat.denied", "The group Family is ignored: an operator has denied it",
-              f"goclaw groups allow {GROUP}")  # fmt: skip
+              f"goclaw people groups allow {GROUP}")  # fmt: skip
 async def denied_group() -> Explanation:
     async with open_gateway() as gateway:
         await heard(gateway)

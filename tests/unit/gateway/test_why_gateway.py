@@ -37,7 +37,7 @@ async def all_is_well() -> Explanation:
 
 
 @CASES.answer("gateway.dead_deliveries", "1 message could not be delivered",
-              "goclaw outbox list --state dead")  # fmt: skip
+              "goclaw deliveries list --state dead")  # fmt: skip
 async def dead_deliveries() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.channel.fail(Undeliverable("Bad Request: chat not found"), chat="ann")
@@ -46,7 +46,7 @@ async def dead_deliveries() -> Explanation:
         return await ask(gateway)
 
 
-@CASES.answer("gateway.unanswered", "1 message got no answer", "goclaw inbox list")
+@CASES.answer("gateway.unanswered", "1 message got no answer", "goclaw deliveries incoming list")
 async def unanswered_messages() -> Explanation:
     agent = ScriptedAgent(Fail(AgentError("Sorry.", "401 invalid api key")))
     async with a_process(agent, AT_ONCE) as gateway:

@@ -49,7 +49,7 @@ async def after(
 
 
 @CASES.question("A job does not run any more")
-@CASES.answer("job.paused", "The job job does not run: paused", "Resume it: goclaw cron resume ")
+@CASES.answer("job.paused", "The job job does not run: paused", "Resume it: goclaw jobs resume ")
 async def paused() -> Explanation:
     async with with_job(Wanted(every(60))) as (gateway, job):
         await service(gateway).edit(job.id, JobChange(state=JobState.PAUSED), OPERATOR)
@@ -58,7 +58,7 @@ async def paused() -> Explanation:
 
 @CASES.question("A job has switched itself off")
 @CASES.answer("job.disabled", "disabled after 2 failures in a row: AgentError: the model said 400",
-              "Resume it: goclaw cron resume ")  # fmt: skip
+              "Resume it: goclaw jobs resume ")  # fmt: skip
 async def disabled() -> Explanation:
     never = setup(auto_disable_after=2, retries=0)
     return await after(300, Wanted(every(60)), Say("hi"), BROKEN, BROKEN, jobs=never)
@@ -143,7 +143,7 @@ async def scheduler_off() -> Explanation:
 
 
 @CASES.question("A reminder is gone from the list")
-@CASES.answer("job.done_and_deleted", "ran and was then deleted", "goclaw cron runs --job")
+@CASES.answer("job.done_and_deleted", "ran and was then deleted", "goclaw jobs runs --job")
 async def done_and_deleted() -> Explanation:
     return await after(120, Wanted(at(60), message=True))
 
@@ -171,7 +171,7 @@ async def still_running() -> Explanation:
 
 
 @CASES.answer("job.failed", "does not run: failed: AgentError: the model said 400",
-              "Run it now: goclaw cron run ")  # fmt: skip
+              "Run it now: goclaw jobs run ")  # fmt: skip
 async def run_once_and_failed() -> Explanation:
     return await after(120, Wanted(at(60)), Say("hi"), BROKEN)
 

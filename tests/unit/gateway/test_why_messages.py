@@ -91,7 +91,9 @@ async def provider_down() -> Explanation:
 
 
 @CASES.question("The bot says that something went wrong")
-@CASES.answer("ended.failed", "failed: AgentError: 401 invalid api key", "goclaw inbox retry 1")
+@CASES.answer(
+    "ended.failed", "failed: AgentError: 401 invalid api key", "goclaw deliveries incoming retry 1"
+)
 async def failed() -> Explanation:
     return await after_the_answer(ScriptedAgent(Fail(AgentError("Sorry.", "401 invalid api key"))))
 
@@ -156,7 +158,9 @@ async def nothing_to_say() -> Explanation:
 
 
 @CASES.question("The bot says that it crashed each time")
-@CASES.answer("ended.crashed", "the gateway crashed at each attempt", "goclaw inbox retry 1")
+@CASES.answer(
+    "ended.crashed", "the gateway crashed at each attempt", "goclaw deliveries incoming retry 1"
+)
 async def crashed_each_time() -> Explanation:
     database = MemoryDatabase()
     for _ in range(3):
@@ -175,14 +179,14 @@ async def crashed_each_time() -> Explanation:
 @CASES.answer(
     "delivery.chat_gone",
     "could not be delivered: Forbidden: bot was blocked by the user",
-    "goclaw outbox retry 1",
+    "goclaw deliveries retry 1",
 )
 async def blocked_the_bot() -> Explanation:
     return await after(2, ChatGone("Forbidden: bot was blocked by the user"), about="outbox:1")
 
 
 @CASES.question("The answer is written and does not arrive")
-@CASES.answer("delivery.retrying", "is tried again in", "goclaw outbox drop 1")
+@CASES.answer("delivery.retrying", "is tried again in", "goclaw deliveries drop 1")
 async def server_does_not_answer() -> Explanation:
     return await after(20, *[NotSent("no route to host")] * 9)
 
@@ -271,7 +275,7 @@ async def still_at_work() -> Explanation:
 
 
 @CASES.question("The answer was ready and came late")
-@CASES.answer("late.delivery", "after it was written, at try 2", "goclaw outbox show 1")
+@CASES.answer("late.delivery", "after it was written, at try 2", "goclaw deliveries show 1")
 async def slow_delivery() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.channel.fail(RateLimited("Too Many Requests: retry after 40", 40.0), chat="ann")
@@ -288,7 +292,7 @@ def full(drop: Drop) -> Ways:
 
 @CASES.question("The bot says that it dropped my message")
 @CASES.answer("ended.queue_dropped", "the queue was full, so the oldest message was dropped",
-              "goclaw inbox retry 2")  # fmt: skip
+              "goclaw deliveries incoming retry 2")  # fmt: skip
 async def dropped() -> Explanation:
     return await behind("two", "three", ways=full(Drop.OLD), wait_s=30, about="inbox:2")
 
@@ -308,7 +312,9 @@ async def replaced() -> Explanation:
 
 
 @CASES.question("The answer stopped in the middle")
-@CASES.answer("ended.stopped", "was cancelled: stopped by /stop", "goclaw inbox retry 1")
+@CASES.answer(
+    "ended.stopped", "was cancelled: stopped by /stop", "goclaw deliveries incoming retry 1"
+)
 async def stopped() -> Explanation:
     return await behind("/stop")
 

@@ -116,7 +116,7 @@ WHY = Explanation(
         ExplanationStep(NOW, "received", "received from Ann\x1b[2J: “count <b>”"),
         ExplanationStep(None, "next_try", "the next try is due"),
     ),
-    (Cure("Retry the message", "goclaw inbox retry 7"), Cure("Send it again")),
+    (Cure("Retry the message", "goclaw deliveries incoming retry 7"), Cure("Send it again")),
 )
 DROPPED = store.Unanswered(3, said(3, "too much"), None, NOW, NOW + timedelta(seconds=1))
 DROPPED = replace(DROPPED, outcome=Outcome.DROPPED, reason=Reason.QUEUE_DROPPED)

@@ -1,4 +1,4 @@
-"""``goclaw inbox``: incoming messages that failed, or are unfinished (SPEC IO-2, OPS-4)."""
+"""``goclaw deliveries incoming``: messages that failed, or are unfinished (SPEC IO-2, OPS-4)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from goclaw_py.cli.output import Column, clock, short_id, show_facts, show_table
 from goclaw_py.core.display_names import person_key
 from goclaw_py.core.messages import Attachment, InboundMessage
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.deliveries import INBOX_HELP
+from goclaw_py.operations.deliveries import HELP_OF_INCOMING
 from goclaw_py.operations.deliveries.command import selection
 from goclaw_py.records import DeadLetter, DeadLetterQuery, Unanswered
 from goclaw_py.scheduler.texts import why
 
-app = typer.Typer(help=INBOX_HELP, no_args_is_help=True)
+app = typer.Typer(help=HELP_OF_INCOMING, no_args_is_help=True)
 
 _COLUMNS = (
     "ID",
@@ -119,7 +119,7 @@ def _show(found: DeadLetter, names: DisplayNames) -> None:
     message = found.row.message
     facts = [*_facts(found, names, display.now()), *_message(message)]
     if not _no_change(found):
-        facts.append(("to retry", f"goclaw inbox retry {found.row.id}"))
+        facts.append(("to retry", f"goclaw deliveries incoming retry {found.row.id}"))
     show_facts(facts)
     if message.quote:
         display.show_text("quoted", message.quote)

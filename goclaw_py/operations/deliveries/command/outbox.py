@@ -1,4 +1,4 @@
-"""``goclaw outbox``: outgoing messages and their delivery (SPEC IO-3, OPS-4)."""
+"""``goclaw deliveries``: outgoing messages and their delivery (SPEC IO-3, OPS-4)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, clock, one_line, show_facts, show_table
 from goclaw_py.core.display_names import address
 from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.operations.deliveries import OUTBOX_HELP
+from goclaw_py.operations.deliveries import HELP_OF_OUTGOING
 from goclaw_py.operations.deliveries.command import selection
 from goclaw_py.records import OutboxQuery, OutboxRow, OutboxState
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
 
-app = typer.Typer(help=OUTBOX_HELP, no_args_is_help=True)
+app = typer.Typer(help=HELP_OF_OUTGOING, no_args_is_help=True)
 
 _COLUMNS = (
     "ID",
@@ -105,7 +105,7 @@ def _show_all(found: _Listed, names: DisplayNames) -> None:
     rows, seen_at = _rows(found), display.now()
     if found.dead:
         what = selection.count_of(found.dead)
-        typer.echo(f"{what} could not be sent; see: goclaw outbox list --state dead", err=True)
+        typer.echo(f"{what} could not be sent; see: goclaw deliveries list --state dead", err=True)
     show_table(_COLUMNS, [_row(one, names, seen_at) for one in rows], empty="no messages")
 
 
@@ -211,9 +211,9 @@ def _message(message: OutboundMessage) -> Iterator[tuple[str, str]]:
 
 def _what_to_do(row: OutboxRow) -> Iterator[tuple[str, str]]:
     if not _no_retry(row):
-        yield "to retry", f"goclaw outbox retry {row.id}"
+        yield "to retry", f"goclaw deliveries retry {row.id}"
     if not _no_drop(row):
-        yield "to drop", f"goclaw outbox drop {row.id}"
+        yield "to drop", f"goclaw deliveries drop {row.id}"
 
 
 # ---------------------------------------------------------------------------- retry, drop

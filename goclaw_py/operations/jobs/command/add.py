@@ -1,4 +1,4 @@
-"""``goclaw cron add`` and ``edit`` (SPEC CRON-1, CRON-2)."""
+"""``goclaw jobs add`` and ``edit`` (SPEC CRON-1, CRON-2)."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def add(
 ) -> None:
     """Create a job. Give one of --at, --every or --cron, and the prompt after --.
 
-    Example: goclaw cron add standup --cron "0 9 * * 1-5" --tz Europe/Berlin -- What is new?
+    Example: goclaw jobs add standup --cron "0 9 * * 1-5" --tz Europe/Berlin -- What is new?
     """
     if wish.at is None and wish.every is None and wish.cron is None:
         raise typer.BadParameter("give a schedule: --at, --every or --cron")

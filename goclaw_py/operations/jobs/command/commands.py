@@ -1,4 +1,4 @@
-"""``goclaw cron``: jobs, and when they run (SPEC OPS-1, section 6)."""
+"""``goclaw jobs``: jobs, and when they run (SPEC OPS-1, section 6)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Reads job definitions from files: JSON of ``cron export``, caco folders, herdctl YAML.
+"""Reads job definitions from files: JSON of ``jobs export``, caco folders, herdctl YAML.
 
-Imported only by ``goclaw cron import``.
+Imported only by ``goclaw jobs import``.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _CRONTAB: Final = re.compile(
     re.MULTILINE,
 )
 _NO_CRONTABS: Final = (
-    "this is a crontab, which import cannot read (it reads JSON of goclaw cron export, caco "
+    "this is a crontab, which import cannot read (it reads JSON of goclaw jobs export, caco "
     "folders and herdctl YAML). Add each line as a job: "
-    'goclaw cron add NAME --cron "0 9 * * *" --command -- PROGRAM'
+    'goclaw jobs add NAME --cron "0 9 * * *" --command -- PROGRAM'
 )
 _YAML: Final = (".yaml", ".yml")
 
@@ -184,7 +184,7 @@ def _object(given: object, key: str) -> Mapping[str, object]:
 
 
 def _ours(given: Mapping[str, object], where: str) -> Definition:
-    """Read one job in the format of ``goclaw cron export``."""
+    """Read one job in the format of ``goclaw jobs export``."""
     owner, maker = given.get("owner", OPERATOR), given.get("maker", Maker.OPERATOR.value)
     if not isinstance(owner, str) or not owner or not owner.isprintable():
         raise BadJob("owner", "must be a string")

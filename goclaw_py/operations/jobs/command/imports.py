@@ -1,4 +1,4 @@
-"""``goclaw cron import`` and ``export``: read jobs from files and write them to one."""
+"""``goclaw jobs import`` and ``export``: read jobs from files and write them to one."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def import_(
 ) -> None:
     """Create or update jobs from files.
 
-    Reads JSON of goclaw cron export, folders of caco and YAML schedules of herdctl. A job that
+    Reads JSON of goclaw jobs export, folders of caco and YAML schedules of herdctl. A job that
     exists is updated to match its file. Exit code 1 if any job failed.
     """
     from goclaw_py.operations.jobs.command.files import ImportProblem, read_all  # noqa: PLC0415
@@ -268,7 +268,7 @@ def export(
         str | None, typer.Option(callback=maybe_named, help="Export only jobs of this owner.")
     ] = None,
 ) -> None:
-    """Export jobs as JSON, for goclaw cron import. Finished jobs are left out."""
+    """Export jobs as JSON, for goclaw jobs import. Finished jobs are left out."""
     import orjson  # noqa: PLC0415
 
     async def ask(control: Control) -> list[Job]:

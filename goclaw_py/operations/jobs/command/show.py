@@ -1,4 +1,4 @@
-"""``goclaw cron list``, ``show``, ``runs`` and ``next``: jobs, their past and coming runs."""
+"""``goclaw jobs list``, ``show``, ``runs`` and ``next``: jobs, their past and coming runs."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _show_next(found: JobSnapshot) -> None:
     for number, at in enumerate(found.ahead):
         typer.echo(f"{'' if number else 'next':<6}{when(at, job.spec.zone, found.now)}")
     if job.state.value == "paused":
-        typer.echo(f"the job is paused; to resume it: goclaw cron resume {short_id(job.id)}")
+        typer.echo(f"the job is paused; to resume it: goclaw jobs resume {short_id(job.id)}")
     elif found.obstacle:
         typer.echo(plain(f"no upcoming run: {found.obstacle}"))
     if found.no_route:

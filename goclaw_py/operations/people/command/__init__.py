@@ -1,4 +1,4 @@
-"""``goclaw pairing``: manage who may talk to the agent (SPEC CHAN-5)."""
+"""``goclaw people``: manage who may talk to the agent (SPEC CHAN-5)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from goclaw_py.records import Chat, LastActivity, Person, unapproved
 
 app = typer.Typer(help=HELP, no_args_is_help=True)
 
-_NOBODY = "nobody yet; write to the bot to get a code, then: goclaw pairing approve CODE"
+_NOBODY = "nobody yet; write to the bot to get a code, then: goclaw people approve CODE"
 _HEARD = 1000
 _OWNER = (
     "Make this person an owner? They can then approve tool calls, let people in and stop "
@@ -76,9 +76,10 @@ def _show(found: tuple[list[Person], list[PairingApplicant]]) -> None:
 _Heard = tuple[list[Person], list[LastActivity], list[Chat]]
 
 
-@app.command()
+@app.command("activity")
+@app.command("people", hidden=True)
 @with_wide
-def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+def activity(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List people and when they last wrote.
 
     Includes owners, guests, and people whom the settings allow to write without approval.
@@ -197,7 +198,7 @@ def revoke(
             and account in (None, person.account)
         ]
         if not found:
-            raise NotFound(f"no approved person is {who}; see: goclaw pairing list")
+            raise NotFound(f"no approved person is {who}; see: goclaw people list")
         if len(found) > 1:
             raise NotFound(f"{who} is on several channels: add --channel or --account")
         (person,) = found
@@ -235,7 +236,7 @@ def allow(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Undo goclaw pairing deny.
+    """Undo goclaw people deny.
 
     The settings decide again whether the person may talk.
     """
@@ -263,8 +264,8 @@ def _decide(
         if not found:
             raise NotFound(
                 f"no person with a pending request or without approval is {who}; see: "
-                "goclaw pairing list, goclaw pairing people; "
-                f"for an approved person: goclaw pairing revoke {who}"
+                "goclaw people list, goclaw people activity; "
+                f"for an approved person: goclaw people revoke {who}"
             )
         if len(found) > 1:
             names = ", ".join(f"{_called(chat)} on {display.where(chat)}" for chat in found)

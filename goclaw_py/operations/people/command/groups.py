@@ -1,4 +1,4 @@
-"""``goclaw groups``: manage in which groups the agent listens (SPEC CHAN-5)."""
+"""``goclaw people groups``: manage in which groups the agent listens (SPEC CHAN-5)."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def _find(groups: Sequence[Chat], wanted: str, where: _Where) -> Chat | None:
         raise NotFound(f"{_called(found[0])} is on {places}: add --channel or --account")
     if not found and channel is None:
         raise NotFound(
-            f"no group {wanted!r}; see: goclaw groups list. For a group without messages so "
+            f"no group {wanted!r}; see: goclaw people groups list. For a group without messages so "
             "far, give its full id and --channel"
         )
     return found[0] if found else None

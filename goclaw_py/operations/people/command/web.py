@@ -1,4 +1,4 @@
-"""``goclaw web``: personal links to the web chat (SPEC CHAN-13)."""
+"""``goclaw people web``: personal links to the web chat (SPEC CHAN-13)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLUMNS: Final = (
     Column("BROWSERS", drop=1),
     Column("INVITED", drop=2),
 )
-_NOBODY: Final = "nobody yet; to invite a person: goclaw web invite NAME"
+_NOBODY: Final = "nobody yet; to invite a person: goclaw people web invite NAME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,9 @@ def revoke(ctx: typer.Context, name: Name, *, as_json: AsJson = False) -> None:
         try:
             await control.people.revoke(*WEB_PLACE, name)
         except NotFound:
-            raise NotFound(f"nobody called {name} is invited; see: goclaw web list") from None
+            raise NotFound(
+                f"nobody called {name} is invited; see: goclaw people web list"
+            ) from None
         return name
 
     def show(name: str) -> None:

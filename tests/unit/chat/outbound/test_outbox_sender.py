@@ -390,7 +390,7 @@ async def test_a_part_of_a_reply_that_is_refused_for_good_is_told_in_words() -> 
         assert (first.state, line.state) == (OutboxState.DEAD, OutboxState.DEAD)
         assert line.message.text == (
             "⚠️ I could not send a part of my answer: it was refused (Bad Request: no). "
-            f"The operator can see it with: goclaw outbox show {first.id}"
+            f"The operator can see it with: goclaw deliveries show {first.id}"
         )
 
 

@@ -1,4 +1,4 @@
-"""``goclaw inbox``: what failed and got no answer, why, and what to do (SPEC IO-2, OPS-4)."""
+"""``goclaw deliveries incoming``: what failed, why, and what to do (SPEC IO-2, OPS-4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ids(control: FakeControl) -> list[int]:
 
 
 def test_failed_messages_are_listed_with_the_reason(goclaw: Shell, gateway: ThreadGateway) -> None:
-    got = goclaw("inbox", "list", "--limit", "7")
+    got = goclaw("deliveries", "incoming", "list", "--limit", "7")
     assert got.code == 0
     # SPEC SEC-1: names and texts make no second row, control no terminal and turn no text.
     assert not CONTROL & set(got.out)
@@ -41,10 +41,12 @@ def test_failed_messages_are_listed_with_the_reason(goclaw: Shell, gateway: Thre
     assert "  (a poll)  " in dropped
     # One more than the limit tells whether there are more.
     assert gateway.control.calls == [("dead_letters", DeadLetterQuery(limit=8))]
-    rows = goclaw.data("inbox", "list")
+    rows = goclaw.data("deliveries", "incoming", "list")
     assert [row["row"]["outcome"] for row in rows] == ["lost", "dropped"]
     assert (rows[0]["attempts"], rows[1]["row"]["reason"]) == (3, "queue_dropped")
-    assert [one["row"]["id"] for one in goclaw.data("inbox", "list", "--waiting")] == [10, 11]
+    assert [
+        one["row"]["id"] for one in goclaw.data("deliveries", "incoming", "list", "--waiting")
+    ] == [10, 11]
 
 
 def test_waiting_messages_are_listed_when_asked_for(goclaw: Shell, database: FakeControl) -> None:
@@ -52,13 +54,13 @@ def test_waiting_messages_are_listed_when_asked_for(goclaw: Shell, database: Fak
     database.messages.mail[2] = replace(
         fake_names.NEXT, row=replace(fake_names.NEXT.row, received_at=recent)
     )
-    _, waits, begun = goclaw("inbox", "list", "--waiting").out.splitlines()
+    _, waits, begun = goclaw("deliveries", "incoming", "list", "--waiting").out.splitlines()
     assert "waiting for a run" in waits
     assert " 3h 5m " in waits
     assert f"run {fake_names.RUN} is in progress" in begun
     database.messages.mail = []
-    assert goclaw("inbox", "list").out == "no failed messages\n"
-    assert goclaw("inbox", "list", "--waiting").out == "no messages waiting\n"
+    assert goclaw("deliveries", "incoming", "list").out == "no failed messages\n"
+    assert goclaw("deliveries", "incoming", "list", "--waiting").out == "no messages waiting\n"
 
 
 def test_what_cannot_be_seen_is_named_or_left_out(goclaw: Shell, database: FakeControl) -> None:
@@ -68,13 +70,13 @@ def test_what_cannot_be_seen_is_named_or_left_out(goclaw: Shell, database: FakeC
         replace(fake_names.LOST, row=replace(fake_names.LOST.row, message=message))
         for message in (quiet, replace(quiet, attachments=(), sender=nameless))
     ]
-    _, files, nothing = goclaw("inbox", "list").out.splitlines()
+    _, files, nothing = goclaw("deliveries", "incoming", "list").out.splitlines()
     assert "  (document, voice)  " in files
     assert " ".join(nothing.split()).endswith(f" (no text) 7 {fake_names.KEY}")
 
 
 def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadGateway) -> None:
-    got = goclaw("inbox", "show", "8")
+    got = goclaw("deliveries", "incoming", "show", "8")
     assert got.code == 0
     assert not CONTROL & set(got.out)
     head, quoted, text = got.out.split("\n\n")
@@ -93,7 +95,7 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
             "reply to": "54",
             "edits": "-1001:50",
             "received as": "-1001:55",
-            "to retry": "goclaw inbox retry 8",
+            "to retry": "goclaw deliveries incoming retry 8",
         }.items()
     )
     assert shown["from"].startswith("7 (Ann ")
@@ -102,10 +104,10 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
     assert files == ["a .pdf (document, application/pdf, 2048 bytes)", "unnamed (voice)"]
     assert quoted == "quoted\n  what\n  was said"
     assert text == "text\n  first\n  state    ]0;ownedsent\n"
-    found = goclaw.data("inbox", "show", "8")
+    found = goclaw.data("deliveries", "incoming", "show", "8")
     assert found["row"]["message"]["attachments"][0]["size"] == 2048
     unknown = "goclaw: there is no message 99 in the inbox\n"
-    assert goclaw("inbox", "show", "99") == Done(1, "", unknown)
+    assert goclaw("deliveries", "incoming", "show", "99") == Done(1, "", unknown)
 
 
 def test_a_message_that_waits_has_no_end(goclaw: Shell, database: FakeControl) -> None:
@@ -114,7 +116,7 @@ def test_a_message_that_waits_has_no_end(goclaw: Shell, database: FakeControl) -
     database.messages.mail = [
         replace(fake_names.NEXT, row=replace(fake_names.NEXT.row, message=plain))
     ]
-    out = goclaw("inbox", "show", "10").out
+    out = goclaw("deliveries", "incoming", "show", "10").out
     for words in ("waiting for a run", "not yet", "none", "\n\ntext\n  next\n"):
         assert words in out
     for name in ("to retry", "reply to", "edits", "album", "cut", "quoted", "file", "chat name"):
@@ -124,13 +126,13 @@ def test_a_message_that_waits_has_no_end(goclaw: Shell, database: FakeControl) -
 def test_a_press_is_shown_and_what_was_stopped_can_be_tried_again(
     goclaw: Shell, database: FakeControl
 ) -> None:
-    out = goclaw("inbox", "show", "9").out
+    out = goclaw("deliveries", "incoming", "show", "9").out
     assert "done:1" in out
     assert "a poll" in out
     assert "\ntext\n" not in out
     row = replace(fake_names.LOST.row, outcome=Outcome.CANCELLED)
     database.messages.mail = [replace(fake_names.LOST, row=row)]
-    assert goclaw("inbox", "retry", "8").out == "retrying 1\n"
+    assert goclaw("deliveries", "incoming", "retry", "8").out == "retrying 1\n"
 
 
 @pytest.mark.parametrize(("verb", "does", "key", "call"), [
@@ -141,7 +143,7 @@ def test_messages_are_tried_again_or_given_up(
     goclaw: Shell, gateway: ThreadGateway, verb: str, does: str, key: str, call: str
 ) -> None:
     control, mail = gateway.control, list(gateway.control.messages.mail)
-    got = goclaw("inbox", verb, "10", "12", "99")
+    got = goclaw("deliveries", "incoming", verb, "10", "12", "99")
     assert (got.code, got.out) == (1, f"nothing to {verb}\n")
     assert got.err.splitlines() == [
         "goclaw: message 10 is still in progress or waiting",
@@ -149,16 +151,16 @@ def test_messages_are_tried_again_or_given_up(
         "goclaw: there is no message 99 in the inbox",
     ]
     assert ids(control) == [8, 9, 10, 11, 12]
-    assert goclaw("inbox", verb, "8", "9", "8") == Done(0, f"{does} 2\n", "")
+    assert goclaw("deliveries", "incoming", verb, "8", "9", "8") == Done(0, f"{does} 2\n", "")
     assert control.calls[-1] == (call, (8, 9))
     assert ids(control) == [10, 11, 12]
     # All are those that failed.
     control.messages.mail = list(mail)
-    assert goclaw("inbox", verb, "--all").out == f"{does} 2\n"
+    assert goclaw("deliveries", "incoming", verb, "--all").out == f"{does} 2\n"
     assert ids(control) == [10, 11, 12]
-    assert goclaw("inbox", verb, "--all") == Done(0, f"nothing to {verb}\n", "")
+    assert goclaw("deliveries", "incoming", verb, "--all") == Done(0, f"nothing to {verb}\n", "")
     control.messages.mail = mail
-    assert goclaw.data("inbox", verb, "--all") == {key: 2}
+    assert goclaw.data("deliveries", "incoming", verb, "--all") == {key: 2}
 
 
 def test_a_person_at_a_terminal_is_asked_before_messages_are_given_up(
@@ -174,12 +176,12 @@ def test_a_person_at_a_terminal_is_asked_before_messages_are_given_up(
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr("typer.confirm", no)
-    got = goclaw("inbox", "drop", "8")
+    got = goclaw("deliveries", "incoming", "drop", "8")
     assert got.code == 1
     assert got.err.startswith("8  from 7 (Ann ")
     assert not CONTROL & set(got.err)
     assert asked[0].startswith("Drop it? ")
     assert ids(database) == [8, 9, 10, 11, 12]
-    assert goclaw("inbox", "drop", "8", "--yes").code == 0
-    assert goclaw("inbox", "retry", "9").code == 0
+    assert goclaw("deliveries", "incoming", "drop", "8", "--yes").code == 0
+    assert goclaw("deliveries", "incoming", "retry", "9").code == 0
     assert len(asked) == 1

@@ -1,4 +1,4 @@
-"""``goclaw outbox``: what is on its way out, what is stuck, and what to do.
+"""``goclaw deliveries``: what is on its way out, what is stuck, and what to do.
 
 SPEC IO-3, IO-6, OPS-4, SEC-1.
 """
@@ -51,7 +51,7 @@ def changed(control: FakeControl, verb: str) -> list[object]:
 
 
 def test_a_list_shows_chat_tries_and_trouble(goclaw: Shell, database: FakeControl) -> None:
-    lines = goclaw("outbox", "list").out.splitlines()
+    lines = goclaw("deliveries", "list").out.splitlines()
     assert " ".join(lines[0].split()) == "ID STATE CHAT AGE TRIES NEXT TRY PROBLEM TEXT KEY"
     dead = next(line for line in lines if line.startswith("7 "))
     for words in (
@@ -80,28 +80,28 @@ def test_ages_and_the_next_try_are_told(goclaw: Shell, database: FakeControl) ->
         replace(fake_names.PENDING, next_attempt_at=later, created_at=made),
         replace(fake_names.SENT, created_at=ahead),
     ]
-    _, waits, sent = goclaw("outbox", "list").out.splitlines()
+    _, waits, sent = goclaw("deliveries", "list").out.splitlines()
     assert "in 5m 2" in waits
     assert "3h 0m" in waits
     assert " 0.0s " in sent
 
 
 def test_what_a_list_does_not_show_is_told(goclaw: Shell, database: FakeControl) -> None:
-    hint = "1 message could not be sent; see: goclaw outbox list --state dead\n"
-    assert goclaw("outbox", "list", "--limit", "1").err == hint
-    assert goclaw("outbox", "list", "--state", "dead").err == ""
-    assert goclaw("outbox", "list", "--json").err == ""
-    assert goclaw("outbox", "list", "--chat", "-1001").err == ""
+    hint = "1 message could not be sent; see: goclaw deliveries list --state dead\n"
+    assert goclaw("deliveries", "list", "--limit", "1").err == hint
+    assert goclaw("deliveries", "list", "--state", "dead").err == ""
+    assert goclaw("deliveries", "list", "--json").err == ""
+    assert goclaw("deliveries", "list", "--chat", "-1001").err == ""
     database.messages.rows = [replace(DEAD, id=number) for number in range(1, 1005)]
-    assert goclaw("outbox", "list").err.startswith("1000 or more messages could not")
+    assert goclaw("deliveries", "list").err.startswith("1000 or more messages could not")
     database.messages.rows = [fake_names.SENT]
-    assert goclaw("outbox", "list").err == ""
+    assert goclaw("deliveries", "list").err == ""
     others = [replace(fake_names.SENT, id=number) for number in range(2000, 1000, -1)]
     database.messages.rows = [*others, DEAD]
-    got = goclaw("outbox", "list", "--chat", "local")
+    got = goclaw("deliveries", "list", "--chat", "local")
     assert got.out == "no messages\n"
     assert "searched only the newest 1000 messages" in got.err
-    assert goclaw("outbox", "list", "--chat", "-1001", "--limit", "9").err == ""
+    assert goclaw("deliveries", "list", "--chat", "-1001", "--limit", "9").err == ""
 
 
 @pytest.mark.parametrize(("option", "value", "ids"), [
@@ -119,7 +119,7 @@ def test_messages_of_a_chat_or_in_a_state_are_picked(
     goclaw: Shell, database: FakeControl, option: str, value: str, ids: list[int]
 ) -> None:
     assert {row.state for row in EVERY_STATE} == set(OutboxState)
-    got = goclaw("outbox", "list", option, value, "--json")
+    got = goclaw("deliveries", "list", option, value, "--json")
     assert [row["id"] for row in json.loads(got.out)] == ids
     assert got.err == ""
 
@@ -129,7 +129,7 @@ def test_texts_stay_in_their_cells_and_files_are_named_by_their_kind(
 ) -> None:
     """SPEC SEC-1: no second row, no control of the terminal, no turned text."""
     database.messages.rows = [fake_names.PENDING]
-    out = goclaw("outbox", "list").out
+    out = goclaw("deliveries", "list").out
     assert len(out.splitlines()) == 2
     assert not CONTROL & set(out)
     assert "<html> bad gateway" in out
@@ -139,7 +139,7 @@ def test_texts_stay_in_their_cells_and_files_are_named_by_their_kind(
         replace(fake_names.PENDING, message=empty),
         replace(fake_names.PENDING, id=2, message=replace(empty, file=None)),
     ]
-    _, photo, nothing = goclaw("outbox", "list").out.splitlines()
+    _, photo, nothing = goclaw("deliveries", "list").out.splitlines()
     assert "(photo)" in photo
     assert "(photo)" not in nothing
 
@@ -148,7 +148,7 @@ def test_texts_stay_in_their_cells_and_files_are_named_by_their_kind(
 
 
 def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadGateway) -> None:
-    got = goclaw("outbox", "show", "3")
+    got = goclaw("deliveries", "show", "3")
     assert got.code == 0
     facts = dict(line.split("  ", 1) for line in got.out.partition("\n\n")[0].splitlines())
     shown = {name: value.strip() for name, value in facts.items()}
@@ -164,16 +164,16 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
             "draft": "56, completed by this message",
             "file": "a .png (photo, image/png) from /w/a.png",
             "buttons": "Yes | No",
-            "to drop": "goclaw outbox drop 3",
+            "to drop": "goclaw deliveries drop 3",
         }.items()
     )
     assert shown["next try"].endswith("(due)")
     assert shown["problem"].count("bad gateway") == 30
     assert "to retry" not in shown
     assert gateway.control.calls == [("outbox_row", 3)]
-    dead = goclaw.data("outbox", "show", "7")
+    dead = goclaw.data("deliveries", "show", "7")
     assert (dead["id"], dead["error"], dead["possible_duplicate"]) == (7, "chat not found", True)
-    assert goclaw("outbox", "show", "99") == Done(1, "", UNKNOWN)
+    assert goclaw("deliveries", "show", "99") == Done(1, "", UNKNOWN)
 
 
 def test_a_delivered_message_is_shown_and_a_text_passes_for_no_fact(
@@ -184,15 +184,15 @@ def test_a_delivered_message_is_shown_and_a_text_passes_for_no_fact(
         replace(fake_names.SENT, possible_duplicate=True, message=bare),
         replace(fake_names.PENDING, message=replace(bare, file=OutFile(FileKind.VOICE, "/v", "v"))),
     ]
-    out = goclaw("outbox", "show", "5").out
+    out = goclaw("deliveries", "show", "5").out
     for words in ("sent as", " 77\n", "possible: ", "none"):
         assert words in out
-    for words in ("not confirmed", "next try", "goclaw outbox", "reply to", "file", "buttons"):
+    for words in ("not confirmed", "next try", "goclaw deliveries", "reply to", "file", "buttons"):
         assert words not in out
-    assert "v (voice) from /v" in goclaw("outbox", "show", "3").out
+    assert "v (voice) from /v" in goclaw("deliveries", "show", "3").out
     message = replace(fakes.DEAD.message, text=fake_names.MESSAGE.text + "\n\n" + "x" * 5000)
     database.messages.rows = [replace(DEAD, message=message, error="a\nstate    sent\x1b[2J")]
-    out = goclaw("outbox", "show", "7").out
+    out = goclaw("deliveries", "show", "7").out
     assert [line for line in out.splitlines() if line.startswith("state")] == ["state      dead"]
     assert out.endswith("\ntext\n  first\n  state    ]0;ownedsent\n\n  " + "x" * 5000 + "\n")
     assert "a state sent[2J" in out
@@ -203,12 +203,12 @@ def test_a_delivered_message_is_shown_and_a_text_passes_for_no_fact(
 
 
 def test_dead_and_dropped_messages_are_tried_again(goclaw: Shell, gateway: ThreadGateway) -> None:
-    assert goclaw("outbox", "retry", "7", "6", "7") == Done(0, "retrying 2\n", "")
+    assert goclaw("deliveries", "retry", "7", "6", "7") == Done(0, "retrying 2\n", "")
     assert gateway.control.calls[-1] == ("retry_outbox", (7, 6))
 
 
 def test_what_cannot_be_done_is_named(goclaw: Shell, database: FakeControl) -> None:
-    got = goclaw("outbox", "retry", "7", "99", "5", "4", "98")
+    got = goclaw("deliveries", "retry", "7", "99", "5", "4", "98")
     assert (got.code, got.out) == (1, "retrying 1\n")
     assert got.err.splitlines() == [
         "goclaw: there is no message 99 in the outbox",
@@ -217,7 +217,7 @@ def test_what_cannot_be_done_is_named(goclaw: Shell, database: FakeControl) -> N
         "goclaw: there is no message 98 in the outbox",
     ]
     assert states(database)[7] == "pending"
-    got = goclaw("outbox", "drop", "7", "3", "4", "5", "6")
+    got = goclaw("deliveries", "drop", "7", "3", "4", "5", "6")
     assert (got.code, got.out) == (1, "dropped 2\n")
     assert got.err.splitlines() == [
         "goclaw: message 4 is being sent right now",
@@ -229,28 +229,28 @@ def test_what_cannot_be_done_is_named(goclaw: Shell, database: FakeControl) -> N
 
 @each_verb
 def test_all_means_the_dead_ones(goclaw: Shell, database: FakeControl, verb: str) -> None:
-    got = goclaw("outbox", verb, "--all")
+    got = goclaw("deliveries", verb, "--all")
     assert (got.code, got.err) == (0, "")
     assert got.out.endswith(" 1\n")
     assert {row for row, now in states(database).items() if now != "dead"} == {3, 4, 5, 6, 7}
     assert states(database)[6] == "dropped"
-    assert goclaw("outbox", verb, "--all") == Done(0, f"nothing to {verb}\n", "")
-    assert goclaw("outbox", verb, "99") == Done(1, f"nothing to {verb}\n", UNKNOWN)
+    assert goclaw("deliveries", verb, "--all") == Done(0, f"nothing to {verb}\n", "")
+    assert goclaw("deliveries", verb, "99") == Done(1, f"nothing to {verb}\n", UNKNOWN)
 
 
 @each_verb
 def test_a_change_is_json_for_programs(goclaw: Shell, gateway: ThreadGateway, verb: str) -> None:
     key = {"retry": "retried", "drop": "dropped"}[verb]
-    got = goclaw("outbox", verb, "7", "99", "--json")
+    got = goclaw("deliveries", verb, "7", "99", "--json")
     assert (got.code, json.loads(got.out), got.err) == (1, {key: 1}, UNKNOWN)
-    assert goclaw.data("outbox", verb, "--all") == {key: 0}
+    assert goclaw.data("deliveries", verb, "--all") == {key: 0}
 
 
 @each_verb
 def test_all_are_more_than_one_page(goclaw: Shell, gateway: ThreadGateway, verb: str) -> None:
     control = gateway.control
     control.messages.rows = [replace(DEAD, id=number) for number in range(2500, 0, -1)]
-    assert goclaw("outbox", verb, "--all").out.endswith(" 2500\n")
+    assert goclaw("deliveries", verb, "--all").out.endswith(" 2500\n")
     assert "dead" not in states(control).values()
     sizes = [len(ids) for ids in changed(control, verb) if isinstance(ids, tuple)]
     assert sizes == [1000, 1000, 500]
@@ -261,7 +261,7 @@ def test_pages_go_one_after_the_other_and_not_for_ever(
 ) -> None:
     monkeypatch.setattr(selection, "PAGE", 2)
     database.messages.rows = [replace(DEAD, id=number) for number in range(1, 6)]
-    assert goclaw("outbox", "retry", "1", "2", "3", "4", "5").out == "retrying 5\n"
+    assert goclaw("deliveries", "retry", "1", "2", "3", "4", "5").out == "retrying 5\n"
     assert changed(database, "retry") == [(1, 2), (3, 4), (5,)]
     # What fails again at once is not tried for ever.
     monkeypatch.setattr(selection, "PAGE", 2)
@@ -272,13 +272,13 @@ def test_pages_go_one_after_the_other_and_not_for_ever(
         return len(ids)
 
     monkeypatch.setattr(database.messages, "retry_outbox", retry_outbox)
-    assert goclaw("outbox", "retry", "--all").out == "retrying 2\n"
+    assert goclaw("deliveries", "retry", "--all").out == "retrying 2\n"
 
 
 def test_what_changed_meanwhile_is_told(goclaw: Shell, database: FakeControl) -> None:
     database.messages.overtaken = 1
     said = "goclaw: skipped 1, which changed meanwhile\n"
-    assert goclaw("outbox", "retry", "7", "6") == Done(1, "retrying 1\n", said)
+    assert goclaw("deliveries", "retry", "7", "6") == Done(1, "retrying 1\n", said)
 
 
 @pytest.fixture
@@ -324,5 +324,5 @@ def test_one_message_is_it(
     asked: list[str] = []
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
-    assert goclaw("outbox", "drop", "7").out == "dropped 1\n"
+    assert goclaw("deliveries", "drop", "7").out == "dropped 1\n"
     assert asked == ["Drop it? Dropped messages are never sent."]

@@ -1,4 +1,4 @@
-"""``goclaw cron``: which jobs there are, what became of them, and what is done with them.
+"""``goclaw jobs``: which jobs there are, what became of them, and what is done with them.
 
 SPEC CRON-8, CRON-9, CRON-11, CRON-12, OPS-1, OPS-4.
 """
@@ -40,7 +40,7 @@ def jobs(cron: JobControl) -> JobControl:
 
 def row_of(goclaw: Shell, slug: str, *options: str) -> str:
     """The line of a job in the list."""
-    (row,) = [row for row in lines(goclaw("cron", "list", *options).out) if row.split()[0] == slug]
+    (row,) = [row for row in lines(goclaw("jobs", "list", *options).out) if row.split()[0] == slug]
     return row
 
 
@@ -48,7 +48,7 @@ def row_of(goclaw: Shell, slug: str, *options: str) -> str:
 
 
 def test_jobs_are_listed_by_their_next_runs(goclaw: Shell, jobs: JobControl) -> None:
-    got = goclaw("cron", "list")
+    got = goclaw("jobs", "list")
     head, *rows = lines(got.out)
     assert (got.code, head) == (0, "JOB STATE SCHEDULE NEXT RUN LAST RUN RESULT NOTE")
     assert [row.split()[0] for row in rows] == ["poll", "tea", "standup"]
@@ -57,9 +57,9 @@ def test_jobs_are_listed_by_their_next_runs(goclaw: Shell, jobs: JobControl) -> 
     assert rows[2].endswith("Mon 2026-01-05 09:00:00 (in 2d 20h)")
     assert got.err == "no gateway is running here; no job runs until you start one\n"
     jobs.gateway = True
-    assert goclaw("cron", "list").err == ""
+    assert goclaw("jobs", "list").err == ""
     jobs.rules = JobCreationRules(jobs.rules.profile, enabled=False)
-    assert goclaw("cron", "list").out.count("jobs are turned off (scheduler.enabled)") == 3
+    assert goclaw("jobs", "list").out.count("jobs are turned off (scheduler.enabled)") == 3
 
 
 @pytest.mark.parametrize(("state", "error", "words"), [
@@ -100,8 +100,8 @@ def test_a_job_of_another_release_does_not_hide_the_others(goclaw: Shell, jobs: 
     jobs.distort("tea", zone="Mars/Olympus")
     jobs.distort("standup", schedule=Cron("every morning"))
     for command in (["list"], ["list", "--json"], ["show", "tea"], ["show", "standup"]):
-        assert goclaw("cron", *command).code == 0
-    out = goclaw("cron", "list").out
+        assert goclaw("jobs", *command).code == 0
+    out = goclaw("jobs", "list").out
     assert len(out.splitlines()) == 4
     assert "unknown time zone 'Mars/Olympus'" in out
     assert "Fri 2026-01-02 15:00:00 UTC" in out
@@ -124,7 +124,7 @@ def test_jobs_are_picked(
 ) -> None:
     jobs.stand("tea", JobState.PAUSED)
     jobs.stand("standup", JobState.COMPLETED)
-    got = goclaw.data("cron", "list", *arguments)
+    got = goclaw.data("jobs", "list", *arguments)
     assert sorted(one["spec"]["slug"] for one in got) == slugs
 
 
@@ -132,25 +132,25 @@ def test_a_list_says_what_it_leaves_out_and_whose_jobs_there_are(
     goclaw: Shell, jobs: JobControl
 ) -> None:
     said = "showing 1 of 3 jobs; use --limit to see more\n"
-    assert said in goclaw("cron", "list", "--limit", "1").err
-    assert "showing" not in goclaw("cron", "list", "--limit", "3").err
-    assert "OWNER" not in goclaw("cron", "list").out
+    assert said in goclaw("jobs", "list", "--limit", "1").err
+    assert "showing" not in goclaw("jobs", "list", "--limit", "3").err
+    assert "OWNER" not in goclaw("jobs", "list").out
     jobs.make(HERS, ANN)
-    out = goclaw("cron", "list").out
+    out = goclaw("jobs", "list").out
     assert "OWNER" in out
     assert "telegram:direct:5" in out
-    assert "OWNER" not in goclaw("cron", "list", "--owner", "telegram:direct:5").out
-    assert goclaw("cron", "show", "hers").code == 0
+    assert "OWNER" not in goclaw("jobs", "list", "--owner", "telegram:direct:5").out
+    assert goclaw("jobs", "show", "hers").code == 0
 
 
 def test_nothing_and_several_jobs_are_told(goclaw: Shell, cron: JobControl) -> None:
-    assert goclaw("cron", "list") == Done(0, "no jobs\n", "")
-    assert goclaw("cron", "runs").out == "no runs yet\n"
-    assert goclaw("cron", "next").out == "no upcoming runs\n"
+    assert goclaw("jobs", "list") == Done(0, "no jobs\n", "")
+    assert goclaw("jobs", "runs").out == "no runs yet\n"
+    assert goclaw("jobs", "next").out == "no upcoming runs\n"
     # One name of two people needs the id.
     for owner in ("a", "b"):
         cron.make(POLL, Requester(Owner(owner)))
-    said = goclaw("cron", "show", "poll").err
+    said = goclaw("jobs", "show", "poll").err
     assert re.fullmatch(
         r"goclaw: several jobs begin with 'poll': poll \(\S{18}\), poll \(\S{18}\)\n", said
     )
@@ -160,12 +160,12 @@ def test_nothing_and_several_jobs_are_told(goclaw: Shell, cron: JobControl) -> N
 
 
 def test_everything_about_a_job_is_shown(goclaw: Shell, jobs: JobControl) -> None:
-    goclaw("cron", "edit", "standup", "--policy", "retries=0", "--max-runs", "9", "--name", "Up")
+    goclaw("jobs", "edit", "standup", "--policy", "retries=0", "--max-runs", "9", "--name", "Up")
     jobs.clock.at += timedelta(minutes=1)
     jobs.ran("standup", output="all\nis well")
     jobs.clock.at += timedelta(minutes=1)
     jobs.ran("standup", OccurrenceStatus.SKIPPED, why=Why.NO_WORK)
-    got = goclaw("cron", "show", "standup")
+    got = goclaw("jobs", "show", "standup")
     assert (got.code, got.err) == (0, "")
     shown = lines(got.out)
     assert set(shown) >= {
@@ -192,7 +192,7 @@ def test_everything_about_a_job_is_shown(goclaw: Shell, jobs: JobControl) -> Non
 def test_a_job_of_a_model_shows_what_is_stricter_for_it(goclaw: Shell, cron: JobControl) -> None:
     """SPEC CRON-8, CRON-15: the policy that holds, where it differs."""
     cron.make(HERS, ANN)
-    out = lines(goclaw("cron", "show", "hers").out)
+    out = lines(goclaw("jobs", "show", "hers").out)
     assert "owner telegram 5 (telegram:direct:5), created by a model" in out
     assert "policy min_interval_s = 60 (settings: 1)" in out
     assert "auto_disable_after = 5 (settings: 10)" in out
@@ -200,7 +200,7 @@ def test_a_job_of_a_model_shows_what_is_stricter_for_it(goclaw: Shell, cron: Job
 
 def test_a_job_is_json_for_programs(goclaw: Shell, jobs: JobControl) -> None:
     jobs.ran("poll", output="hi")
-    got = goclaw.data("cron", "show", "poll")
+    got = goclaw.data("jobs", "show", "poll")
     assert got["spec"]["schedule"]["kind"] == "every"
     assert got["upcoming"][0] == "2026-01-02T12:10:00+00:00"
     assert got["stats"]["runs"] == 1
@@ -212,7 +212,7 @@ def test_a_job_is_json_for_programs(goclaw: Shell, jobs: JobControl) -> None:
     *("next 3 --job nothing", "runs --job nothing"),
 ])  # fmt: skip
 def test_an_unknown_job_is_exit_code_1(goclaw: Shell, jobs: JobControl, command: str) -> None:
-    assert goclaw("cron", *command.split()) == Done(1, "", "goclaw: no job 'nothing'\n")
+    assert goclaw("jobs", *command.split()) == Done(1, "", "goclaw: no job 'nothing'\n")
 
 
 @pytest.mark.parametrize("arguments", [
@@ -221,7 +221,7 @@ def test_an_unknown_job_is_exit_code_1(goclaw: Shell, jobs: JobControl, command:
     ["show", "poll", "--days", "0"],
 ])  # fmt: skip
 def test_wrong_usage_is_exit_code_2(goclaw: Shell, jobs: JobControl, arguments: list[str]) -> None:
-    assert goclaw("cron", *arguments).code == 2
+    assert goclaw("jobs", *arguments).code == 2
 
 
 # ---------------------------------------------------------------------------- runs, next
@@ -231,7 +231,7 @@ def test_runs_are_listed_in_the_zone_of_their_job(goclaw: Shell, jobs: JobContro
     jobs.ran("tea")
     jobs.clock.at += timedelta(minutes=1)
     jobs.ran("poll", OccurrenceStatus.FAILED, error="boom\nbang")
-    head, first, second = lines(goclaw("cron", "runs").out)
+    head, first, second = lines(goclaw("jobs", "runs").out)
     assert head == "JOB DUE TOOK STATUS TRIES DELIVERY COST RUN OUTPUT"
     assert first.startswith("poll Fri 2026-01-02 12:01:00 manual 1m 30s failed 1")
     assert first.endswith("boom bang")
@@ -250,22 +250,22 @@ def test_runs_are_picked(
     jobs.ran("tea")
     jobs.clock.at += timedelta(minutes=1)
     jobs.ran("poll", OccurrenceStatus.FAILED)
-    assert [one["slug"] for one in goclaw.data("cron", "runs", *arguments)] == slugs
+    assert [one["slug"] for one in goclaw.data("jobs", "runs", *arguments)] == slugs
 
 
 def test_next_runs(goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch) -> None:
     # Pages of one: what runs later than the last one wanted need not be looked at.
     monkeypatch.setattr(cron_list, "PAGE", 1)
-    goclaw("cron", "edit", "poll", "--every", "2h")
-    assert goclaw.data("cron", "next", "3") == [
+    goclaw("jobs", "edit", "poll", "--every", "2h")
+    assert goclaw.data("jobs", "next", "3") == [
         {"at": "2026-01-02T14:00:00+00:00", "slug": "poll"},
         {"at": "2026-01-02T15:00:00+00:00", "slug": "tea"},
         {"at": "2026-01-02T16:00:00+00:00", "slug": "poll"},
     ]
-    head, _, tea, _ = lines(goclaw("cron", "next", "3").out)
+    head, _, tea, _ = lines(goclaw("jobs", "next", "3").out)
     assert head == "WHEN TIME ZONE JOB PAYLOAD"
     assert tea == "Fri 2026-01-02 20:30:00 (in 3h 0m) Asia/Kolkata tea Tea!"
-    got = goclaw("cron", "next", "2", "--job", "standup")
+    got = goclaw("jobs", "next", "2", "--job", "standup")
     assert [line.split()[1] for line in lines(got.out)[1:]] == ["2026-01-05", "2026-01-06"]
 
 
@@ -273,16 +273,16 @@ def test_next_runs(goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPa
 
 
 def test_jobs_are_resumed(goclaw: Shell, jobs: JobControl) -> None:
-    got = goclaw("cron", "pause", "poll")
+    got = goclaw("jobs", "pause", "poll")
     assert (got.code, jobs.all()["poll"].next_run_at) == (0, None)
-    assert got.out.endswith("the job is paused; to resume it: goclaw cron resume poll\n")
+    assert got.out.endswith("the job is paused; to resume it: goclaw jobs resume poll\n")
     jobs.clock.at += timedelta(hours=1)
-    got = goclaw("cron", "resume", "poll", "--json")
+    got = goclaw("jobs", "resume", "poll", "--json")
     assert json.loads(got.out)["state"] == "active"
     assert jobs.all()["poll"].next_run_at == NOW + timedelta(hours=1, minutes=10)
     # A disabled one gets a clean record.
     jobs.stand("poll", JobState.DISABLED, failures=5)
-    assert goclaw("cron", "resume", "poll").code == 0
+    assert goclaw("jobs", "resume", "poll").code == 0
     job = jobs.all()["poll"]
     assert (job.state, job.failures) == (JobState.ACTIVE, 0)
 
@@ -291,18 +291,18 @@ def test_jobs_are_resumed(goclaw: Shell, jobs: JobControl) -> None:
 
 
 def test_a_run_by_hand_needs_a_gateway(goclaw: Shell, jobs: JobControl) -> None:
-    assert goclaw("cron", "run", "poll") == Done(0, "run-1\n", "")
+    assert goclaw("jobs", "run", "poll") == Done(0, "run-1\n", "")
     assert jobs.runner.asked == ["poll"]
     started = {"status": "started", "run": "run-1", "occurrence": "o-1"}
-    assert goclaw.data("cron", "run", "poll") == started
+    assert goclaw.data("jobs", "run", "poll") == started
     jobs.runner.answer = StartedNow(OccurrenceId("o-1"), None)
-    assert goclaw("cron", "run", "tea").out == "done\n"  # a message needs no run
+    assert goclaw("jobs", "run", "tea").out == "done\n"  # a message needs no run
     # Without a gateway there is none.
     jobs.connected = False
     nobody = "goclaw: no gateway is running here\n"
-    assert goclaw("cron", "run", "poll") == Done(ExitCode.UNREACHABLE, "off\n", nobody)
+    assert goclaw("jobs", "run", "poll") == Done(ExitCode.UNREACHABLE, "off\n", nobody)
     jobs.rules = JobCreationRules(jobs.rules.profile, enabled=False)
-    got = goclaw("cron", "run", "poll")
+    got = goclaw("jobs", "run", "poll")
     assert (got.code, got.err) == (1, "goclaw: jobs are turned off (scheduler.enabled = false)\n")
 
 
@@ -313,8 +313,8 @@ def test_a_run_by_hand_needs_a_gateway(goclaw: Shell, jobs: JobControl) -> None:
 ])  # fmt: skip
 def test_why_nothing_was_run(goclaw: Shell, jobs: JobControl, answer: RunNow, words: str) -> None:
     jobs.runner.answer = answer
-    assert goclaw("cron", "run", "poll") == Done(1, f"{answer.value}\n", f"goclaw: {words}\n")
-    got = goclaw("cron", "run", "poll", "--json")
+    assert goclaw("jobs", "run", "poll") == Done(1, f"{answer.value}\n", f"goclaw: {words}\n")
+    got = goclaw("jobs", "run", "poll", "--json")
     assert (got.code, json.loads(got.out)) == (1, {"status": answer.value})
 
 
@@ -324,22 +324,22 @@ def test_why_nothing_was_run(goclaw: Shell, jobs: JobControl, answer: RunNow, wo
 def test_a_job_is_deleted(goclaw: Shell, jobs: JobControl) -> None:
     jobs.ran("tea", output="drunk")
     gone = jobs.all()["tea"].id
-    assert goclaw("cron", "rm", "tea") == Done(0, "deleted tea\n", "")
-    assert "drunk" in goclaw("cron", "runs", "--job", gone).out  # its log is found by its id
-    assert "drunk" in goclaw("cron", "runs").out
+    assert goclaw("jobs", "rm", "tea") == Done(0, "deleted tea\n", "")
+    assert "drunk" in goclaw("jobs", "runs", "--job", gone).out  # its log is found by its id
+    assert "drunk" in goclaw("jobs", "runs").out
     assert set(jobs.all()) == {"standup", "poll"}
-    assert goclaw.data("cron", "rm", "poll")["deleted"] == "poll"
+    assert goclaw.data("jobs", "rm", "poll")["deleted"] == "poll"
 
 
 def test_a_person_is_asked(
     goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = Confirmations(monkeypatch).asked
-    assert goclaw("cron", "rm", "tea").code == 1
+    assert goclaw("jobs", "rm", "tea").code == 1
     assert "tea" in jobs.all()
-    assert goclaw("cron", "rm", "tea").code == 0
+    assert goclaw("jobs", "rm", "tea").code == 0
     assert "tea" not in jobs.all()
-    assert goclaw("cron", "rm", "poll", "--yes").code == 0
+    assert goclaw("jobs", "rm", "poll", "--yes").code == 0
     assert asked == ["Delete tea?", "Delete tea?"]
 
 
@@ -348,4 +348,4 @@ def test_a_lost_database(goclaw: Shell, jobs: JobControl, monkeypatch: pytest.Mo
         raise fakes.unavailable()
 
     monkeypatch.setattr(jobs.store, "find_jobs", fail)
-    assert goclaw("cron", "show", "poll") == Done(3, "", "goclaw: the database does not answer\n")
+    assert goclaw("jobs", "show", "poll") == Done(3, "", "goclaw: the database does not answer\n")

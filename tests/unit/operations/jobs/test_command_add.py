@@ -1,4 +1,4 @@
-"""``goclaw cron add`` and ``edit``: jobs from the command line (SPEC CRON-1, CRON-2, OPS-1).
+"""``goclaw jobs add`` and ``edit``: jobs from the command line (SPEC CRON-1, CRON-2, OPS-1).
 
 SPEC CRON-11.
 """
@@ -37,7 +37,7 @@ WEEKDAYS = ("--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin")
 
 def test_a_new_job_is_told_with_its_next_three_times(goclaw: Shell, cron: JobControl) -> None:
     """SPEC CRON-2. They are in the zone of the job."""
-    got = goclaw("cron", "add", "standup", *WEEKDAYS, "--", "What", "is new?")
+    got = goclaw("jobs", "add", "standup", *WEEKDAYS, "--", "What", "is new?")
     assert (got.code, got.err) == (0, "")
     first, *times = got.out.splitlines()
     assert first.startswith("standup: ")
@@ -53,7 +53,7 @@ def test_a_new_job_is_told_with_its_next_three_times(goclaw: Shell, cron: JobCon
     assert job.spec.payload == Prompt("What is new?")
     assert job.owner == "operator"
     assert job.next_run_at == datetime(2026, 1, 5, 8, tzinfo=UTC)
-    made = json.loads(goclaw("cron", "add", "a", *EVERY, "--json", "--", "x").out)
+    made = json.loads(goclaw("jobs", "add", "a", *EVERY, "--json", "--", "x").out)
     assert (made["id"], made["spec"]["slug"]) == (cron.all()["a"].id, "a")
     assert made["upcoming"][0] == "2026-01-02T12:10:00+00:00"
     assert len(made["upcoming"]) == 3
@@ -67,14 +67,14 @@ def test_a_new_job_is_told_with_its_next_three_times(goclaw: Shell, cron: JobCon
     ("14:30", datetime(2026, 1, 2, 13, 30, tzinfo=UTC)),
 ])  # fmt: skip
 def test_a_time_is_in_the_zone(goclaw: Shell, cron: JobControl, text: str, at: datetime) -> None:
-    got = goclaw("cron", "add", "tea", "--at", text, "--tz", "Europe/Berlin", "--", "tea")
+    got = goclaw("jobs", "add", "tea", "--at", text, "--tz", "Europe/Berlin", "--", "tea")
     assert (got.code, got.err) == (0, "")
     assert cron.one().spec.schedule == At(at)
 
 
 def test_the_zone_of_the_operator_is_that_of_new_jobs(goclaw: Shell, cron: JobControl) -> None:
     asyncio.run(cron.jobs.choose_zone("Asia/Kolkata", OPERATOR))
-    goclaw("cron", "add", "a", "--at", "2026-05-01T09:00", "--", "x")
+    goclaw("jobs", "add", "a", "--at", "2026-05-01T09:00", "--", "x")
     assert cron.one().spec.schedule == At(datetime(2026, 5, 1, 3, 30, tzinfo=UTC))
     assert cron.one().spec.zone == "Asia/Kolkata"
 
@@ -105,14 +105,14 @@ def test_everything_about_a_job_can_be_said(goclaw: Shell, cron: JobControl) -> 
 
 
 def test_a_paused_job_has_no_next_runs(goclaw: Shell, cron: JobControl) -> None:
-    out = goclaw("cron", "add", "a", *WEEKDAYS, "--paused", "--", "x").out
-    assert out.endswith("the job is paused; to resume it: goclaw cron resume a\n")
-    assert "next" not in out + goclaw("cron", "pause", "a").out
-    assert "next runs" not in goclaw("cron", "show", "a").out
-    assert goclaw("cron", "next", "--job", "a").out == "no upcoming runs\n"
+    out = goclaw("jobs", "add", "a", *WEEKDAYS, "--paused", "--", "x").out
+    assert out.endswith("the job is paused; to resume it: goclaw jobs resume a\n")
+    assert "next" not in out + goclaw("jobs", "pause", "a").out
+    assert "next runs" not in goclaw("jobs", "show", "a").out
+    assert goclaw("jobs", "next", "--job", "a").out == "no upcoming runs\n"
     # SPEC CRON-4: jobs can be made all the same while the scheduler is off.
     cron.rules = JobCreationRules(cron.rules.profile, enabled=False)
-    got = goclaw("cron", "add", "b", *EVERY, "--", "x")
+    got = goclaw("jobs", "add", "b", *EVERY, "--", "x")
     assert got.code == 0
     assert "no upcoming run: jobs are turned off (scheduler.enabled)" in got.out
 
@@ -121,31 +121,31 @@ def test_a_job_that_would_tell_nobody_is_told_at_once(goclaw: Shell, cron: JobCo
     """SPEC CRON-13: it is made all the same."""
     cron.knows_chats = True
     nobody = "nobody has spoken to this agent where it could answer"
-    got = goclaw("cron", "add", "a", *EVERY, "--agent", "ops", "--", "x")
+    got = goclaw("jobs", "add", "a", *EVERY, "--agent", "ops", "--", "x")
     assert got.code == 0
     assert f"results cannot be delivered now: {nobody}" in got.err
-    assert f"cannot deliver there now: {nobody}" in goclaw("cron", "show", "a").out
-    got = goclaw("cron", "add", "b", *EVERY, "--to", "telegram:99", "--", "x")
+    assert f"cannot deliver there now: {nobody}" in goclaw("jobs", "show", "a").out
+    got = goclaw("jobs", "add", "b", *EVERY, "--to", "telegram:99", "--", "x")
     assert "this channel is not set up" in got.err
     cron.rules = replace(cron.rules, places=(("telegram", "default"),))
-    got = goclaw("cron", "edit", "b", "--name", "B")
+    got = goclaw("jobs", "edit", "b", "--name", "B")
     assert "no message has come from this chat yet" in got.err
 
 
 def test_a_name_may_be_anything_and_a_slug_not(goclaw: Shell, cron: JobControl) -> None:
     """SPEC SEC-1: a slug is no path."""
     for name in ("Morning report", "Morning report", "../../x"):
-        goclaw("cron", "add", name, *EVERY, "--", "x")
+        goclaw("jobs", "add", name, *EVERY, "--", "x")
     names = {slug: job.spec.name for slug, job in cron.all().items()}
     report = "Morning report"
     assert names == {"morning-report": report, "morning-report-2": report, "x": "../../x"}
     for verb in ("show", "rm", "run", "pause"):
-        assert goclaw("cron", verb, "../x") == Done(1, "", "goclaw: no job '../x'\n")
+        assert goclaw("jobs", verb, "../x") == Done(1, "", "goclaw: no job '../x'\n")
 
 
 def test_a_chat_that_is_a_group_is_known_as_one(goclaw: Shell, cron: JobControl) -> None:
     for chat in (fake_names.FAMILY, fake_names.DIRECT):
-        goclaw("cron", "add", f"to{chat.chat}", *EVERY, "--to", f"telegram:{chat.chat}", "--", "x")
+        goclaw("jobs", "add", f"to{chat.chat}", *EVERY, "--to", f"telegram:{chat.chat}", "--", "x")
     found = {job.spec.peer for job in cron.all().values()}
     assert found == {PeerKind.GROUP, PeerKind.DIRECT}
 
@@ -169,7 +169,7 @@ def test_where_to_and_what_can_be_said_in_many_ways(
     value: object,
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("first\nsecond\n"))
-    assert goclaw("cron", "add", "a", *EVERY, *words).code == 0
+    assert goclaw("jobs", "add", "a", *EVERY, *words).code == 0
     assert getattr(cron.one().spec, key) == value
 
 
@@ -209,7 +209,7 @@ def test_where_to_and_what_can_be_said_in_many_ways(
     ([*EVERY, "--until", "2020-01-01T00:00Z", "--", "x"], "2020-01-01"),
 ])  # fmt: skip
 def test_a_wrong_job(goclaw: Shell, cron: JobControl, arguments: list[str], words: str) -> None:
-    got = goclaw("cron", "add", "a", *arguments)
+    got = goclaw("jobs", "add", "a", *arguments)
     assert (got.code, got.out) == (2, "")
     assert words in " ".join(got.err.split())
     assert "Traceback" not in got.err
@@ -217,13 +217,13 @@ def test_a_wrong_job(goclaw: Shell, cron: JobControl, arguments: list[str], word
 
 
 def test_a_time_that_is_over_and_a_name_that_is_taken(goclaw: Shell, cron: JobControl) -> None:
-    got = goclaw("cron", "add", "a", "--at", "2026-01-02T11:00Z", "--", "x")
+    got = goclaw("jobs", "add", "a", "--at", "2026-01-02T11:00Z", "--", "x")
     assert (got.code, cron.all()) == (2, {})
     assert got.err.count("\n") == 1
     for said in ("2026-01-02", "11:00", "12:00", "1 h later"):
         assert said in got.err
-    goclaw("cron", "add", "a", *EVERY, "--", "first")
-    got = goclaw("cron", "add", "a", *EVERY, "--", "second")
+    goclaw("jobs", "add", "a", *EVERY, "--", "first")
+    got = goclaw("jobs", "add", "a", *EVERY, "--", "second")
     assert got == Done(1, "", "goclaw: there is a job 'a' already\n")
     assert cron.one().spec.payload == Prompt("first")
 
@@ -233,7 +233,7 @@ def test_a_time_that_is_over_and_a_name_that_is_taken(goclaw: Shell, cron: JobCo
 
 @pytest.fixture
 def job(goclaw: Shell, cron: JobControl) -> JobControl:
-    goclaw("cron", "add", "a", *WEEKDAYS, "--model", "opus", "--policy", "retries=1", "--", "x")
+    goclaw("jobs", "add", "a", *WEEKDAYS, "--model", "opus", "--policy", "retries=1", "--", "x")
     return cron
 
 
@@ -264,7 +264,7 @@ def test_an_edit_changes_what_is_given_and_nothing_else(
     goclaw: Shell, job: JobControl, arguments: list[str], key: str, value: object
 ) -> None:
     before = job.one()
-    got = goclaw("cron", "edit", "a", *arguments)
+    got = goclaw("jobs", "edit", "a", *arguments)
     assert (got.code, got.err) == (0, "")
     after = job.one()
     assert getattr(after.spec, key) == value
@@ -274,38 +274,38 @@ def test_an_edit_changes_what_is_given_and_nothing_else(
 
 
 def test_limits_can_be_taken_away_again(goclaw: Shell, job: JobControl) -> None:
-    goclaw("cron", "edit", "a", "--max-runs", "4", "--until", "2027-01-01T00:00Z")
-    goclaw("cron", "edit", "a", "--source", "issues", "--session", "team")
+    goclaw("jobs", "edit", "a", "--max-runs", "4", "--until", "2027-01-01T00:00Z")
+    goclaw("jobs", "edit", "a", "--source", "issues", "--session", "team")
     assert job.one().spec.max_runs == 4
-    goclaw("cron", "edit", "a", "--max-runs", "none", "--until", "none")
-    goclaw("cron", "edit", "a", "--source", "none", "--session", "job")
+    goclaw("jobs", "edit", "a", "--max-runs", "none", "--until", "none")
+    goclaw("jobs", "edit", "a", "--source", "none", "--session", "job")
     spec = job.one().spec
     assert (spec.max_runs, spec.not_after, spec.source, spec.session) == (None, None, "", "")
 
 
 def test_edits_one_after_the_other(goclaw: Shell, job: JobControl) -> None:
-    out = goclaw("cron", "edit", "a", "--cron", "30 8 * * *").out
+    out = goclaw("jobs", "edit", "a", "--cron", "30 8 * * *").out
     assert "next  Sat 2026-01-03 08:30:00 (in 19h 30m)" in out
     assert out.count("08:30:00") == 3
-    assert goclaw("cron", "edit", "a", "--revision", "2", "--", "mine").code == 0
-    got = goclaw("cron", "edit", "a", "--revision", "2", "--", "theirs")
+    assert goclaw("jobs", "edit", "a", "--revision", "2", "--", "mine").code == 0
+    got = goclaw("jobs", "edit", "a", "--revision", "2", "--", "theirs")
     assert (got.code, got.out) == (1, "")
     assert "the job was changed by someone else" in got.err
     assert job.one().spec.payload == Prompt("mine", "opus")
     whole = job.one().id
     for asked in (whole, whole[:13]):  # a job is meant by its id or the beginning of it
-        assert goclaw("cron", "edit", asked, "--name", asked).code == 0
+        assert goclaw("jobs", "edit", asked, "--name", asked).code == 0
         assert job.one().spec.name == asked
 
 
 def test_a_reminder_that_is_over_needs_a_new_time(goclaw: Shell, cron: JobControl) -> None:
-    goclaw("cron", "add", "tea", "--at", "in 5m", "--", "tea")
+    goclaw("jobs", "add", "tea", "--at", "in 5m", "--", "tea")
     cron.clock.at += timedelta(hours=1)
     cron.stand("tea", JobState.COMPLETED)
-    got = goclaw("cron", "resume", "tea")
+    got = goclaw("jobs", "resume", "tea")
     assert got.code == 2
     assert got.err.count("\n") == 1
-    assert goclaw("cron", "edit", "tea", "--at", "in 5m").code == 0
+    assert goclaw("jobs", "edit", "tea", "--at", "in 5m").code == 0
     job = cron.one()
     assert (job.state, job.next_run_at) == (JobState.ACTIVE, NOW + timedelta(hours=1, minutes=5))
 
@@ -325,9 +325,9 @@ def test_a_reminder_that_is_over_needs_a_new_time(goclaw: Shell, cron: JobContro
 def test_a_wrong_edit_changes_nothing(
     goclaw: Shell, job: JobControl, arguments: list[str], code: int, words: str
 ) -> None:
-    goclaw("cron", "add", "b", *EVERY, "--message", "hi")
+    goclaw("jobs", "add", "b", *EVERY, "--message", "hi")
     before = job.all()
-    got = goclaw("cron", "edit", *arguments)
+    got = goclaw("jobs", "edit", *arguments)
     assert (got.code, got.out) == (code, "")
     assert words in " ".join(got.err.split())
     assert job.all() == before

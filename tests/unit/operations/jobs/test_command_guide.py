@@ -43,10 +43,10 @@ def test_the_times_of_the_guide_are_understood(goclaw: Shell, cron: JobControl) 
     rows = dict(re.findall(r"^\| `--(\w+)` \| (.*`.*) \|$", table, re.MULTILINE))
     assert set(rows) == {"at", "every", "cron"}
     for text in re.findall(r"`([^`]+)`", rows["at"]):
-        assert goclaw("cron", "add", f"job at {text}", "--at", text, "--", "x").code == 0, text
+        assert goclaw("jobs", "add", f"job at {text}", "--at", text, "--", "x").code == 0, text
     for text in re.findall(r"`([^`]+)`", rows["every"]):
         if len(text) > 1:
-            assert goclaw("cron", "add", f"job {text}", "--every", text, "--", "x").code == 0, text
+            assert goclaw("jobs", "add", f"job {text}", "--every", text, "--", "x").code == 0, text
 
 
 def test_the_keys_and_settings_of_the_guide_are_known(goclaw: Shell) -> None:

@@ -1,4 +1,4 @@
-"""``goclaw cron import`` and ``export``: jobs from and to files (SPEC SEC-3)."""
+"""``goclaw jobs import`` and ``export``: jobs from and to files (SPEC SEC-3)."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_job_follows_its_file(goclaw: Shell, files: Files, cron: JobControl) -
     files.caco()
     files.load()
     # What the file does not say stays as it is.
-    goclaw("cron", "edit", "daily-standup", "--to", "telegram:1", "--policy", "retries=0")
+    goclaw("jobs", "edit", "daily-standup", "--to", "telegram:1", "--policy", "retries=0")
     files.caco(prompt="Shorter", enabled=False)
     assert "updated: payload, paused" in files.load().out
     job = cron.one()
@@ -284,15 +284,15 @@ def test_an_export_can_be_imported(goclaw: Shell, cron: JobControl, tmp_path: Pa
     cron.make(JobDraft(hour, Prompt("x"), slug="hi"), ANN)
     cron.make(JobDraft(At(NOW + timedelta(hours=1)), Prompt("x"), slug="over"))
     cron.stand("over", JobState.COMPLETED)
-    got = goclaw("cron", "export", str(tmp_path / "jobs.json"))
+    got = goclaw("jobs", "export", str(tmp_path / "jobs.json"))
     assert got == Done(0, "", "exported 3 jobs; left out 1 finished job\n")
 
     cron.store = MemoryStore()
-    got = goclaw("cron", "import", str(tmp_path / "jobs.json"), "--json")
+    got = goclaw("jobs", "import", str(tmp_path / "jobs.json"), "--json")
     assert (got.code, [one["result"] for one in json.loads(got.out)]) == (0, ["new"] * 3)
-    again = goclaw("cron", "import", str(tmp_path / "jobs.json"), "--json")
+    again = goclaw("jobs", "import", str(tmp_path / "jobs.json"), "--json")
     assert {one["result"] for one in json.loads(again.out)} == {"unchanged"}
-    second = goclaw("cron", "export").out
+    second = goclaw("jobs", "export").out
     assert json.loads(second) == json.loads((tmp_path / "jobs.json").read_text())
     by_owner = {(job.owner, job.spec.slug): job for job in cron.stored()}
     assert by_owner[Owner("telegram:direct:5"), "hi"].maker is Maker.MODEL
@@ -302,9 +302,9 @@ def test_an_export_can_be_imported(goclaw: Shell, cron: JobControl, tmp_path: Pa
 def test_a_file_of_ours_decides_everything(goclaw: Shell, cron: JobControl, tmp_path: Path) -> None:
     cron.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="a"))
     file = tmp_path / "jobs.json"
-    goclaw("cron", "export", str(file))
-    goclaw("cron", "edit", "a", "--max-runs", "3", "--policy", "retries=0", "--to", "none")
-    got = goclaw("cron", "import", str(file), "--json")
+    goclaw("jobs", "export", str(file))
+    goclaw("jobs", "edit", "a", "--max-runs", "3", "--policy", "retries=0", "--to", "none")
+    got = goclaw("jobs", "import", str(file), "--json")
     (one,) = json.loads(got.out)
     assert (one["result"], set(one["changed"])) == ("updated", {"max_runs", "policy", "target"})
     spec = cron.one().spec
@@ -314,7 +314,7 @@ def test_a_file_of_ours_decides_everything(goclaw: Shell, cron: JobControl, tmp_
 def test_the_jobs_of_one_owner_are_exported(goclaw: Shell, cron: JobControl) -> None:
     for by in (ANN, OPERATOR):
         cron.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="a"), by)
-    got = goclaw("cron", "export", "--owner", "operator")
+    got = goclaw("jobs", "export", "--owner", "operator")
     assert [one["owner"] for one in json.loads(got.out)] == ["operator"]
     assert got.err == "exported 1 job\n"
 
@@ -407,7 +407,7 @@ def test_an_unreadable_last_run_is_told(files: Files, cron: JobControl, next_run
 @pytest.mark.parametrize(("name", "raw", "words"), [
     ("a.json", b"{", "the file is not valid JSON"),
     ("crontab", b"# m h\nSHELL=/bin/sh\n0 9 * * mon-fri /usr/bin/true\n", "this is a crontab"),
-    ("crontab", b"@daily backup\n", "goclaw cron add NAME"),
+    ("crontab", b"@daily backup\n", "goclaw jobs add NAME"),
     ("a.json", b"7", "file: must be an object"),
     ("a.json", b"{}", "prompt: is required"),
     ("a.json", b"[7]", "job 1: job: must be an object"),
@@ -460,7 +460,7 @@ def test_missing_files(goclaw: Shell, files: Files, cron: JobControl, tmp_path: 
         *["No such file or directory"] * 2,
         "the folder contains no job definitions",
     ]
-    got = goclaw("cron", "export", str(tmp_path / "no" / "jobs.json"))
+    got = goclaw("jobs", "export", str(tmp_path / "no" / "jobs.json"))
     assert (got.code, got.err.count("\n")) == (1, 1)
 
 

@@ -1,4 +1,4 @@
-"""``goclaw cron`` with a gateway: the same answers over its socket (SPEC OPS-1)."""
+"""``goclaw jobs`` with a gateway: the same answers over its socket (SPEC OPS-1)."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ def there(home: Path) -> Iterator[JobControl]:
 
 
 def test_the_life_of_a_job(goclaw: Shell, there: JobControl) -> None:
-    got = goclaw("cron", "add", "standup", *WEEKDAYS)
+    got = goclaw("jobs", "add", "standup", *WEEKDAYS)
     assert (got.code, got.err) == (0, "")
     assert got.out.count(" 09:00:00 ") == 3
     assert set(there.all()) == {"standup"}
-    got = goclaw("cron", "list")
+    got = goclaw("jobs", "list")
     assert (got.code, got.err, len(got.out.splitlines())) == (0, "", 2)
     there.ran("standup", output="all is well")
-    assert "all is well" in goclaw("cron", "show", "standup").out
-    assert "all is well" in goclaw("cron", "runs").out
-    assert "standup" in goclaw("cron", "next", "1").out
-    assert goclaw("cron", "edit", "standup", "--max-runs", "3").code == 0
+    assert "all is well" in goclaw("jobs", "show", "standup").out
+    assert "all is well" in goclaw("jobs", "runs").out
+    assert "standup" in goclaw("jobs", "next", "1").out
+    assert goclaw("jobs", "edit", "standup", "--max-runs", "3").code == 0
     assert there.one().spec.max_runs == 3
-    assert goclaw("cron", "edit", "standup", "--max-runs", "none").code == 0
+    assert goclaw("jobs", "edit", "standup", "--max-runs", "none").code == 0
     assert there.one().spec.max_runs is None
-    assert goclaw("cron", "pause", "standup").out.endswith("goclaw cron resume standup\n")
-    assert goclaw("cron", "resume", "standup").code == 0
-    assert goclaw("cron", "run", "standup").out == "run-1\n"
+    assert goclaw("jobs", "pause", "standup").out.endswith("goclaw jobs resume standup\n")
+    assert goclaw("jobs", "resume", "standup").code == 0
+    assert goclaw("jobs", "run", "standup").out == "run-1\n"
     there.runner.answer = RunNow.AT_CAPACITY
-    assert goclaw("cron", "run", "standup").code == 1
-    assert goclaw("cron", "rm", "standup").out == "deleted standup\n"
+    assert goclaw("jobs", "run", "standup").code == 1
+    assert goclaw("jobs", "rm", "standup").out == "deleted standup\n"
     assert there.all() == {}
 
 
@@ -66,7 +66,7 @@ def test_the_life_of_a_job(goclaw: Shell, there: JobControl) -> None:
 def test_mistakes_have_the_same_words_and_exit_codes(
     goclaw: Shell, there: JobControl, arguments: list[str], code: int, words: str
 ) -> None:
-    got = goclaw("cron", *arguments)
+    got = goclaw("jobs", *arguments)
     assert (got.code, got.out) == (code, "")
     assert words in got.err
     assert got.err.count("\n") == 1
@@ -89,7 +89,7 @@ def test_what_the_gateway_does_not_take_is_the_failure_of_one_job(
     file = tmp_path / "jobs.json"
     file.write_text(json.dumps(jobs))
     for more in ("--dry-run", "--json"):
-        got = goclaw("cron", "import", str(file), more)
+        got = goclaw("jobs", "import", str(file), more)
         assert (got.code, words in got.err) == (1, True), got.err
         assert got.err.count("\n") == 1
     assert set(there.all()) == {"first", "last"}
@@ -111,7 +111,7 @@ def test_too_long_an_expression(goclaw: Shell, request: pytest.FixtureRequest, l
     expression = "0 9 * * " + "1" * (length - 8)
     for place in ("cron", "there"):
         control = request.getfixturevalue(place)
-        got = goclaw("cron", "add", "a", "--cron", expression, "--", "x")
+        got = goclaw("jobs", "add", "a", "--cron", expression, "--", "x")
         assert (got.code, got.out) == (2, ""), place
         assert "256 characters" in got.err
         assert got.err.count("\n") == 1
@@ -120,14 +120,14 @@ def test_too_long_an_expression(goclaw: Shell, request: pytest.FixtureRequest, l
 
 @pytest.mark.parametrize("letter", ["x", "ü", "💩", "\x01"])
 def test_the_longest_prompt_goes_through(goclaw: Shell, there: JobControl, letter: str) -> None:
-    assert goclaw("cron", "add", "a", "--every", "1h", "--", letter * 100_000).code == 0
+    assert goclaw("jobs", "add", "a", "--every", "1h", "--", letter * 100_000).code == 0
     assert there.one().spec.payload == Prompt(letter * 100_000)
 
 
 def test_an_edit_of_another_revision_is_refused(goclaw: Shell, there: JobControl) -> None:
-    goclaw("cron", "add", "standup", *WEEKDAYS)
-    assert goclaw("cron", "edit", "standup", "--revision", "1", "--", "mine").code == 0
-    got = goclaw("cron", "edit", "standup", "--revision", "1", "--", "theirs")
+    goclaw("jobs", "add", "standup", *WEEKDAYS)
+    assert goclaw("jobs", "edit", "standup", "--revision", "1", "--", "mine").code == 0
+    got = goclaw("jobs", "edit", "standup", "--revision", "1", "--", "theirs")
     assert (got.code, "was changed" in got.err) == (1, True)
 
 
@@ -135,12 +135,12 @@ def test_jobs_go_to_a_file_and_back(goclaw: Shell, there: JobControl, tmp_path: 
     for by in (ANN, OPERATOR):
         there.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="a"), by)
     file = tmp_path / "jobs.json"
-    assert goclaw("cron", "export", str(file)).code == 0
+    assert goclaw("jobs", "export", str(file)).code == 0
     there.store = MemoryStore()
-    loaded = goclaw.data("cron", "import", str(file))
+    loaded = goclaw.data("jobs", "import", str(file))
     assert [one["result"] for one in loaded] == ["new", "new"]
     assert {(job.owner, job.maker) for job in there.stored()} == {
         (by.owner or "operator", by.maker) for by in (ANN, OPERATOR)
     }
-    loaded = goclaw.data("cron", "import", str(file))
+    loaded = goclaw.data("jobs", "import", str(file))
     assert [one["result"] for one in loaded] == ["unchanged", "unchanged"]

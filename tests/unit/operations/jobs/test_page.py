@@ -61,7 +61,7 @@ async def all_of(jobs: Jobs) -> list[Job]:
 
 
 async def test_without_jobs_a_newcomer_is_told_how_to_make_one(browser: Browser) -> None:
-    told = ("There are no jobs yet.", "goclaw cron add standup", 'href="/jobs/new"')
+    told = ("There are no jobs yet.", "goclaw jobs add standup", 'href="/jobs/new"')
     await browser.says("/jobs", *told)
 
 

@@ -1,4 +1,4 @@
-"""``goclaw pairing``: who may talk to the agent (SPEC CHAN-5, SEC-1)."""
+"""``goclaw people``: who may talk to the agent (SPEC CHAN-5, SEC-1)."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def known(control: FakeControl, *found: Person, asking: bool = True) -> None:
 
 def test_who_may_talk_and_who_asked_is_listed(goclaw: Shell, gateway: ThreadGateway) -> None:
     known(gateway.control, fake_people.ANN)
-    got = goclaw("pairing", "list")
+    got = goclaw("people", "list")
     assert got.code == 0
     _, ann, bob = got.out.splitlines()
     assert ann.split() == ["42", "(Ann,", "@ann)", "telegram/default", "owner"]
     assert bob.startswith("43 (Bob)  ")
     assert "pending" in bob
-    got = goclaw("pairing", "list", "--json")
+    got = goclaw("people", "list", "--json")
     people, (asking,) = json.loads(got.out)
     assert people[0]["standing"] == "owner"
     assert asking["sender"]["name"] == "Bob"
     assert "hash" not in got.out  # SPEC SEC-2: of a code
-    (person,), unapproved = goclaw.data("pairing", "people")
+    (person,), unapproved = goclaw.data("people", "activity")
     assert [one["chat"] for one in unapproved] == ["50"]  # the other direct chat is hers
     assert (person["sender"]["id"], person["standing"]) == ("42", "owner")
 
@@ -49,7 +49,7 @@ def test_people_are_owners_or_guests_and_spoke_last_somewhere(
     recent = datetime.now(UTC) - timedelta(hours=3, minutes=5)
     spoke = fake_names.SPOKE
     database.crowd.spoke = [replace(spoke, at=recent), spoke, replace(spoke, sender_id="7")]
-    _, ann, guest, _ = goclaw("pairing", "people").out.splitlines()
+    _, ann, guest, _ = goclaw("people", "activity").out.splitlines()
     assert "owner" in ann
     assert ann.endswith("3h 5m ago in telegram 42")
     assert "guest" in guest
@@ -61,20 +61,20 @@ def test_a_name_cannot_add_a_row_or_take_over_the_terminal(
     goclaw: Shell, database: FakeControl, command: str
 ) -> None:
     known(database, GUEST, asking=False)
-    out = goclaw("pairing", command).out
+    out = goclaw("people", command).out
     row = out.splitlines()[1]
     assert row.startswith("7 (Ann 2 telegram/default/1 9 (Owner)[2Jdn…, @x y)  telegram/work  ")
     assert not {"\x1b", "\u202e", "\u202d"} & set(out)
     # Where nobody is known, the way in is told.
     known(database, asking=False)
     database.crowd.known_chats = []
-    assert "goclaw pairing approve CODE" in goclaw("pairing", command).out
+    assert "goclaw people approve CODE" in goclaw("people", command).out
 
 
 def test_a_person_is_approved_as_owner_or_guest(goclaw: Shell, database: FakeControl) -> None:
-    assert goclaw("pairing", "approve", "CODE").out == "42 (Ann, @ann) is owner on telegram\n"
-    assert "guest" in goclaw("pairing", "approve", "CODE", "--guest").out
-    assert goclaw("pairing", "approve", "WRONG").code == 1
+    assert goclaw("people", "approve", "CODE").out == "42 (Ann, @ann) is owner on telegram\n"
+    assert "guest" in goclaw("people", "approve", "CODE", "--guest").out
+    assert goclaw("people", "approve", "WRONG").code == 1
 
 
 def test_a_further_owner_is_asked_about_again_in_a_terminal(
@@ -82,29 +82,29 @@ def test_a_further_owner_is_asked_about_again_in_a_terminal(
 ) -> None:
     """CHAN-5: not about a guest, about the first person, or in a script."""
     asked = Confirmations(monkeypatch).asked
-    assert goclaw("pairing", "approve", "CODE").code == 1
+    assert goclaw("people", "approve", "CODE").code == 1
     assert "approve" not in [call[0] for call in database.calls]
     for option in ((), ("--guest",), ("--yes",)):
-        assert goclaw("pairing", "approve", "CODE", *option).code == 0
+        assert goclaw("people", "approve", "CODE", *option).code == 0
     known(database, asking=False)
-    assert goclaw("pairing", "approve", "CODE").code == 0
+    assert goclaw("people", "approve", "CODE").code == 0
     assert len(asked) == 2
     assert "Make this person an owner?" in asked[0]
 
 
 @pytest.mark.parametrize("who", ["42", "@ann"])
 def test_a_person_is_forgotten(goclaw: Shell, database: FakeControl, who: str) -> None:
-    assert "may no longer talk" in goclaw("pairing", "revoke", who).out
+    assert "may no longer talk" in goclaw("people", "revoke", who).out
     assert database.calls[-1] == ("revoke", "telegram", "default", "42")
 
 
 def test_whom_to_forget_must_be_clear(goclaw: Shell, database: FakeControl) -> None:
     known(database, fake_people.ANN, replace(fake_people.ANN, account="work"))
-    assert goclaw("pairing", "revoke", "Ann").code == 1
-    assert "--account" in goclaw("pairing", "revoke", "42").err
-    assert goclaw("pairing", "revoke", "42", "--account", "work").code == 0
+    assert goclaw("people", "revoke", "Ann").code == 1
+    assert "--account" in goclaw("people", "revoke", "42").err
+    assert goclaw("people", "revoke", "42", "--account", "work").code == 0
     assert database.calls[-1] == ("revoke", "telegram", "work", "42")
-    assert goclaw("pairing", "revoke", "42", "--channel", "web").code == 1
+    assert goclaw("people", "revoke", "42", "--channel", "web").code == 1
 
 
 def test_who_talks_without_an_approval_is_listed(goclaw: Shell, database: FakeControl) -> None:
@@ -113,7 +113,7 @@ def test_who_talks_without_an_approval_is_listed(goclaw: Shell, database: FakeCo
     eve = fake_names.EVE
     denied_one = replace(eve, chat="51", name="", allowed=False)
     database.crowd.known_chats = [eve, denied_one, replace(eve, chat="52", gone="blocked")]
-    _, ann, row, denied = goclaw("pairing", "people").out.splitlines()
+    _, ann, row, denied = goclaw("people", "activity").out.splitlines()
     assert "owner" in ann
     assert row.startswith("50 (Eve (@eve))  telegram/default  not approved  2026-01-02")
     assert denied.startswith("51  ")
@@ -127,26 +127,26 @@ def test_who_talks_without_an_approval_can_be_denied(
 ) -> None:
     database.crowd.known_chats = [fake_names.EVE]
     done = "allowed" if allowed else "denied"
-    assert goclaw("pairing", command, who).out == f"50 (Eve (@eve)) on telegram/default is {done}\n"
+    assert goclaw("people", command, who).out == f"50 (Eve (@eve)) on telegram/default is {done}\n"
     assert database.calls[-1] == ("allow_chat", "telegram", "default", "50", allowed)
-    assert goclaw.data("pairing", command, who)["allowed"] is allowed
+    assert goclaw.data("people", command, who)["allowed"] is allowed
 
 
 def test_whom_to_deny_must_be_clear(goclaw: Shell, database: FakeControl) -> None:
     work = replace(fake_names.EVE, account="work")
     database.crowd.known_chats = [fake_names.EVE, work, fake_names.DIRECT]
-    assert "--account" in goclaw("pairing", "deny", "@eve").err
-    assert goclaw("pairing", "deny", "50", "--account", "work").code == 0
-    assert "goclaw pairing revoke 42" in goclaw("pairing", "deny", "42").err
-    assert goclaw("pairing", "deny", "eve").code == 1
+    assert "--account" in goclaw("people", "deny", "@eve").err
+    assert goclaw("people", "deny", "50", "--account", "work").code == 0
+    assert "goclaw people revoke 42" in goclaw("people", "deny", "42").err
+    assert goclaw("people", "deny", "eve").code == 1
 
 
 @pytest.mark.parametrize("who", ["43", "Bob"])
 def test_who_asks_can_only_be_denied(goclaw: Shell, database: FakeControl, who: str) -> None:
     database.crowd.known_chats = []
-    got = goclaw("pairing", "deny", who)
+    got = goclaw("people", "deny", who)
     assert got.code == (0 if who == "43" else 1)
     if who == "43":
         assert got.out == "43 (Bob) on telegram/default is denied\n"
         assert database.calls[-1][0] == "allow_chat"
-    assert goclaw("pairing", "allow", who).code == 1
+    assert goclaw("people", "allow", who).code == 1

@@ -1,4 +1,4 @@
-"""``goclaw web``: personal links to the web chat (SPEC CHAN-13)."""
+"""``goclaw people web``: personal links to the web chat (SPEC CHAN-13)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_link_is_printed_and_what_it_is_good_for(
 ) -> None:
     """OPS-1: with a gateway and without one."""
     request.getfixturevalue(where)
-    got = goclaw("web", "invite", "ann")
+    got = goclaw("people", "web", "invite", "ann")
     link, until, *notes = got.out.splitlines()
     assert got.code == 0
     assert re.fullmatch(r"http://127\.0\.0\.1:8420/join/[\w-]{43}", link)
@@ -43,7 +43,7 @@ def test_the_address_is_that_of_the_settings(
     goclaw: Shell, database: FakeControl, settings: str, base: str, notes: int
 ) -> None:
     configure(goclaw, settings)
-    link, _, *said = goclaw("web", "invite", "ann").out.splitlines()
+    link, _, *said = goclaw("people", "web", "invite", "ann").out.splitlines()
     assert re.fullmatch(rf"{re.escape(base)}/join/[\w-]{{43}}", link)
     assert len(said) == notes
 
@@ -61,7 +61,7 @@ def test_no_link_is_made_that_nobody_can_open(
     goclaw: Shell, database: FakeControl, settings: str, words: str
 ) -> None:
     configure(goclaw, settings)
-    got = goclaw("web", "invite", "ann")
+    got = goclaw("people", "web", "invite", "ann")
     assert got.code != 0
     assert words in " ".join(got.err.split()).replace("│ ", "")
     assert "invite" not in {call[0] for call in database.calls}
@@ -83,30 +83,30 @@ def test_a_name_is_invited_once_unless_another_link_is_wanted(
     goclaw: Shell, gateway: ThreadGateway
 ) -> None:
     """A person could otherwise get the conversations of another one with the same name."""
-    got = goclaw("web", "invite", "ben")
+    got = goclaw("people", "web", "invite", "ben")
     assert (got.code, got.out) == (1, "")
     assert "ben is, or was, invited" in got.err
-    assert goclaw("web", "invite", "ben", "--again").code == 0
-    assert goclaw("web", "invite", "nobody", "--again").code == 1
+    assert goclaw("people", "web", "invite", "ben", "--again").code == 0
+    assert goclaw("people", "web", "invite", "nobody", "--again").code == 1
 
 
 def test_programs_get_the_whole_address(goclaw: Shell, gateway: ThreadGateway) -> None:
-    got = goclaw.data("web", "invite", "ann")
+    got = goclaw.data("people", "web", "invite", "ann")
     assert got["name"] == "ann"
     assert got["url"] == f"http://127.0.0.1:8420{got['path']}"
 
 
 def test_invited_people_are_listed(goclaw: Shell, gateway: ThreadGateway) -> None:
-    _, ben, lea = lines(goclaw("web", "list").out)
+    _, ben, lea = lines(goclaw("people", "web", "list").out)
     assert ben.startswith("ben expired 2026-01-")
     assert lea.startswith("lea none 0 2026-01-")
-    assert [one["browsers"] for one in goclaw.data("web", "list")] == [2, 0]
+    assert [one["browsers"] for one in goclaw.data("people", "web", "list")] == [2, 0]
 
 
 def test_a_person_is_removed(goclaw: Shell, gateway: ThreadGateway) -> None:
-    got = goclaw("web", "revoke", "42")
+    got = goclaw("people", "web", "revoke", "42")
     assert (got.code, got.out) == (0, "42 may no longer use the web chat\n")
     assert ("revoke", "web", "default", "42") in gateway.control.calls
-    got = goclaw("web", "revoke", "nobody")
+    got = goclaw("people", "web", "revoke", "nobody")
     assert got.code == 1
     assert "nobody called nobody is invited" in got.err

@@ -211,7 +211,7 @@ async def test_a_long_text_is_shown_by_its_beginning_and_where_all_of_it_is(
     assert len(answer.content) < 20_000
     assert f"<summary>{'x' * 79}…</summary>" in answer.text
     assert "96,000 characters more" in answer.text
-    assert f"goclaw outbox show {fakes.DEAD.id}" in answer.text
+    assert f"goclaw deliveries show {fakes.DEAD.id}" in answer.text
 
 
 async def test_a_message_is_shown_as_it_is_read_in_its_chat(control: FakeControl) -> None:
