@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import answer, live, notice, press, send, title, violations
+from tests.browser.seen import answer, live, notice, overflow, press, send, title, violations
 from tests.support.process import wait_for
 
 pytestmark = pytest.mark.real_time
@@ -219,24 +221,75 @@ def test_the_timeline_leads_to_the_record_of_a_run(page: Page, dash: Dashboard) 
     send(page, "write plan.txt water the plants")
     expect(answers(page)).to_contain_text("Wrote plan.txt")
     until_confirmed(dash, "recorded")
+    page.get_by_role("link", name="Runs").click()
     page.get_by_role("link", name="Timeline").click()
     page.get_by_role("link", name="10m").click()
     stroke = page.get_by_role("link", name=re.compile("console recorded: completed after"))
     expect(stroke).to_have_count(1)
     stroke.click()
-    title(page, "Run")
+    title(page, "write plan.txt water the plants")
     assert page.url.endswith(dash.run_of("recorded")["id"])
-    messages = page.get_by_role("region", name="Messages").locator("pre").all_inner_texts()
-    assert messages == ["write plan.txt water the plants", "Wrote plan.txt, 17 bytes."]
-    tools = page.get_by_role("region", name="Tools")
-    tools.locator("summary").click()
-    expect(tools).to_contain_text("write_file")
-    expect(tools).to_contain_text("water the plants")
-    delivery = page.get_by_role("region", name="Delivery")
-    expect(delivery).to_contain_text("console recorded")
-    expect(delivery).to_contain_text("sent")
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer).to_contain_text("Wrote plan.txt, 17 bytes.")
+    expect(answer).to_contain_text("sent")
+    expect(answer).to_contain_text("console recorded")
+    expect(page.get_by_role("region", name="Why?")).to_contain_text("It was answered after")
+    steps = page.get_by_role("region", name="Steps")
+    steps.locator("summary").filter(has_text="write_file").click()
+    arguments = steps.locator("details[open] pre").first
+    expect(arguments).to_have_text(re.compile(r'^\{\n  ".*"water the plants', re.DOTALL))
     page.get_by_role("link", name="console recorded").first.click()
     expect(page.get_by_role("region", name="Conversation")).to_contain_text("water the plants")
+
+
+def test_a_run_that_failed_is_retried_and_forked(page: Page, dash: Dashboard) -> None:
+    """SPEC OPS-3: with what was sent to the chat, why, and the two ways to go on."""
+    dash.say("echo before", chat="again")
+    dash.run_of("again", ended=True)
+    dash.say("error out of tea", chat="again")
+    wait_for(lambda: len(dash.runs("again")) == 2, "the second run")
+    failed = dash.run_of("again", ended=True)["id"]
+    page.goto(f"/runs/{failed}")
+    expect(page.get_by_role("region", name="Answer")).to_contain_text("You asked me to fail")
+    expect(page.get_by_role("region", name="Why?")).to_contain_text("goclaw inbox retry")
+    press(page, "Retry")
+    notice(page, "It will be retried.")
+    wait_for(lambda: len(dash.runs("again")) == 3, "a run that tries again")
+    dash.run_of("again", ended=True)
+    expect(page.get_by_text("It cannot be retried here")).to_be_visible()
+    press(page, "Fork")
+    notice(page, "This is a copy. What you write here changes only the copy.")
+    assert "/chat?name=fork-" in page.url
+    expect(page.get_by_text("echo before")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_drag_over_the_timeline_zooms_in(page: Page, dash: Dashboard, width: int) -> None:
+    dash.say("echo a", chat="zoomed")
+    dash.run_of("zoomed", ended=True)
+    page.set_viewport_size({"width": width, "height": 844})
+    now = datetime.now(UTC)
+    hour = {"from": now - timedelta(minutes=59), "to": now + timedelta(minutes=1)}
+    page.goto(f"/timeline?{urlencode(hour)}")
+    picture = page.get_by_role("group", name="Runs of the chosen time")
+    box = picture.bounding_box()
+    assert box is not None
+    assert box["width"] > width * 0.75
+    assert overflow(page) <= 0
+    before = picture.get_attribute("data-since") or ""
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 30)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 1, box["y"] + 30, steps=4)
+    expect(picture.locator(".zoom")).to_have_count(1)
+    page.mouse.up()
+    expect(picture).not_to_have_attribute("data-since", before)
+    shown = [picture.get_attribute(f"data-{name}") or "" for name in ("since", "until")]
+    since, until = map(datetime.fromisoformat, shown)
+    assert abs((until - since).total_seconds() - 1800) < 60
+    page.get_by_role("link", name="Zoom out").click()
+    expect(picture).not_to_have_attribute("data-since", shown[0])
+    page.get_by_role("navigation", name="How far back").get_by_role("link", name="1h").click()
+    expect(page.get_by_role("group", name="Runs of the last 1h")).to_be_visible()
 
 
 def test_a_session_begins_afresh_after_a_question(page: Page, dash: Dashboard) -> None:
@@ -285,7 +338,9 @@ def test_usage_is_drawn_and_has_its_table(page: Page, dash: Dashboard) -> None:
     dash.say("echo a", chat="used")
     dash.run_of("used", ended=True)
     page.goto("/usage?by=trigger")
-    expect(page.get_by_role("figure").filter(has_text="Runs").locator("rect.good")).to_have_count(1)
+    runs = page.get_by_role("figure").filter(has_text=re.compile(r"^\s*Runs"))
+    expect(runs.locator("rect")).to_have_count(1)
+    expect(runs.locator("rect title")).to_have_text(re.compile(r"\d runs$"))
     expect(page.get_by_role("row").filter(has_text="chat")).to_have_count(1)
     page.get_by_text("The same as a table").click()
     expect(page.get_by_role("table").first.get_by_role("row")).to_have_count(8)

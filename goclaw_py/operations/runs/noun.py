@@ -14,6 +14,7 @@ RUNS: Final = Noun(
     pages={
         Least.VIEWER: ("GET /runs", "GET /live/runs", "GET /timeline", "GET /live/timeline"),
         Least.TEXT: ("GET /runs/view", "GET /live/run", "GET /runs/{prefix}"),
+        Least.OPERATOR: ("POST /runs/retry",),
     },
     plain={"StepView": "name", "StoredRun": "model sender", "ToolCall": "name"},
     text={"StepView": "text", "StoredRun": "error prompt", "ToolCall": "arguments result"},

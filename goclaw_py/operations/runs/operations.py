@@ -9,6 +9,7 @@ from typing import Final
 
 from goclaw_py.core.actors import Least
 from goclaw_py.core.ids import RunId
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.declare import operation
@@ -45,12 +46,15 @@ class RunRecord:
         entries: The entries that it added to the history of its session.
         said: Its outgoing messages, the oldest first.
         steps: Its steps, in order; empty for a kind of agent whose steps are not stored.
+        retryable: The numbers of the messages that it was to answer and did not, as far as they
+            are stored and were not retried since: ``Deliveries.retry_dead_letters`` takes them.
     """
 
     run: StoredRun
     entries: tuple[StoredEntry, ...]
     said: tuple[OutboxRow, ...]
     steps: tuple[StepView, ...] = ()
+    retryable: tuple[int, ...] = ()
 
 
 class Runs:
@@ -126,7 +130,12 @@ class Runs:
         said = await self._store.outbox(OutboxQuery(limit=_MESSAGES_SHOWN, run=run.id))
         steps = await self._store.run_steps(run.id)
         views = tuple(step_view(one.number, one.step) for one in steps)
-        return RunRecord(run, tuple(entries), tuple(reversed(said)), views)
+        retryable: tuple[int, ...] = ()
+        if run.outcome not in (None, Outcome.COMPLETED):
+            letters = await self._store.letters_of(run.id)
+            ends = ((one.row.id, one.row.outcome) for one in letters)
+            retryable = tuple(id_ for id_, end in ends if end not in (None, Outcome.COMPLETED))
+        return RunRecord(run, tuple(entries), tuple(reversed(said)), views, retryable)
 
     # The last one: below it, ``list`` in a signature would be this method.
     @operation("GET /api/runs", Least.VIEWER)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,13 +19,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.core.display_names import address, sender_words
+from goclaw_py.core.display_names import address, sender_words, short_id
+from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.operations.control import Control
+from goclaw_py.core.session_keys import job_of
+from goclaw_py.core.text import first_words
 from goclaw_py.operations.runs.operations import RUNNING
+from goclaw_py.operations.runs.steps import step_bars
 from goclaw_py.operations.runs.timeline import PARTS, draw, pile
 from goclaw_py.records import MOST_RUNS_COUNTED, MOST_RUNS_SEARCHED, RunFilter, RunQuery
+from goclaw_py.runs.agent_loop import Role
 from goclaw_py.web.message_text import sees_text
 from goclaw_py.web.pages.filters import (
     Field,
@@ -37,7 +42,7 @@ from goclaw_py.web.pages.filters import (
     selected,
     time_range,
 )
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, place
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 _FILTERS: Final = tuple(one.name for one in fields(RunFilter))
 
@@ -45,8 +50,8 @@ SHOWN: Final = 50
 _ALWAYS: Final = (RUNNING, Outcome.COMPLETED.value, Outcome.FAILED.value)
 _STATES: Final = ("", *_ALWAYS, *(one.value for one in Outcome if one.value not in _ALWAYS))
 
-_SHOWN_TOOLS: Final = 200
 _SHOWN_STEPS: Final = 500
+_TITLE_CHARS: Final = 90
 
 SPANS: Final = {
     "10m": timedelta(minutes=10),
@@ -79,7 +84,7 @@ def routes(service: PageServices) -> list[Route]:
         part="runs/timeline.html",
         frame="filtered.html",
     )
-    load = partial(_run, service.control)
+    load = partial(_run, service)
     one = Page("/runs/view", "run", "Run", load, ("id",), every_s=2.0, part="runs/run.html")
 
     async def show(request: Request) -> Response:
@@ -91,6 +96,7 @@ def routes(service: PageServices) -> list[Route]:
 
     return [
         *(route for page in (listed, timeline, one) for route in service.routes(page)),
+        Route("/runs/retry", partial(_retry, service), methods=["POST"]),
         Route("/runs/{prefix}", show),
     ]
 
@@ -155,8 +161,8 @@ async def _timeline(service: PageServices, query: Query) -> Facts:
         await of_agent(service.control),
         one_of("trigger", "Trigger", Trigger),
         one_of("outcome", "Outcome", Outcome),
-        Field("from", "From", hidden=True),
-        Field("to", "To", hidden=True),
+        Field("from", "From (UTC)", placeholder="2026-01-31 08:00"),
+        Field("to", "To", placeholder="now"),
     )
     tabs = tuple(map(Tab, SPANS))
     filters = ListFilters("/timeline", "runs", query, fields, _SPANS_IN_ORDER, "span", tabs=tabs)
@@ -165,8 +171,9 @@ async def _timeline(service: PageServices, query: Query) -> Facts:
     span = SPANS[name]
     # In steps, so that a small movement of the picture does not send everything again.
     step = span.total_seconds() / 200
-    until = datetime.fromtimestamp((service.now().timestamp() // step + 1) * step, UTC)
-    since, until = _chosen(query) or (until - span, until)
+    now = datetime.fromtimestamp((service.now().timestamp() // step + 1) * step, UTC)
+    since, until = _chosen(query, now) or (now - span, now)
+    length = until - since
     control = service.control
     runs = await control.runs.between(since, until, limit=MOST + 1, only=only)
     facts: Facts = {}
@@ -177,6 +184,12 @@ async def _timeline(service: PageServices, query: Query) -> Facts:
     return {
         "filters": filters,
         "span": "" if "from" in query else name,
+        "moves": {
+            "Earlier": (since - length / 2, until - length / 2),
+            "Later": (since + length / 2, until + length / 2),
+            "Zoom in": (since + length / 4, until - length / 4),
+            "Zoom out": (since - length / 2, until + length / 2),
+        },
         "runs": runs,
         "named": [run.session for run in runs],
         **(facts or draw(runs, since, until)),
@@ -186,31 +199,60 @@ async def _timeline(service: PageServices, query: Query) -> Facts:
     }
 
 
-def _chosen(query: Query) -> tuple[datetime, datetime] | None:
-    """Return the time in the address, at least ``SHORTEST``. Raises ``HTTPException`` (422)."""
+def _chosen(query: Query, now: datetime) -> tuple[datetime, datetime] | None:
+    """Return the time in the address, at least ``SHORTEST``. Raises ``HTTPException`` (422).
+
+    Without ``to`` it ends now. Times without a zone are those of UTC.
+    """
     if "from" not in query:
         return None
     try:
-        since, until = (datetime.fromisoformat(query.get(name, "")) for name in ("from", "to"))
-        since, until = since.astimezone(UTC), until.astimezone(UTC)
+        since = datetime.fromisoformat(query["from"].strip())
+        until = datetime.fromisoformat(query["to"].strip()) if "to" in query else now
+        since, until = (
+            one.replace(tzinfo=UTC) if one.tzinfo is None else one.astimezone(UTC)
+            for one in (since, until)
+        )
     except (ValueError, OverflowError) as error:
-        raise HTTPException(422, "from and to: times such as 2026-01-31T08:00:00Z") from error
+        raise HTTPException(422, "from and to: times such as 2026-01-31 08:00") from error
     if not timedelta(0) < until - since <= timedelta(days=366):
         raise HTTPException(422, "to: must be after from, at most by a year")
     return since, max(until, since + SHORTEST)
 
 
-async def _run(control: Control, query: Query) -> Facts:
-    """Prompt, tools, replies and cost of a run."""
+async def _run(service: PageServices, query: Query) -> Facts:
+    """Prompt, answer, explanation, tools and cost of a run, and what can be done with it."""
+    control = service.control
     record = await control.runs.record(query.get("id", ""))
-    run = record.run
+    run, now = record.run, service.now()
+    prompt = next((one.entry.text for one in record.entries if one.entry.role is Role.USER), "")
+    if not prompt and run.outcome is None:
+        active = (await control.runs.active()).runs
+        prompt = next(
+            (one.activity.prompt for one in active if one.id == run.id and one.activity), ""
+        )
+    why = None
+    with suppress(NotFound):  # a run of another program: its id is not one of ours
+        why = await control.why(f"run:{run.id}")
     return {
         "path": "/runs",
+        "title": first_words(prompt, _TITLE_CHARS) or f"Run {short_id(run.id)}",
         "run": run,
         "named": [run.session, *(address(one.message.target) for one in record.said)],
         "record": record,
-        "tools": run.tools[:_SHOWN_TOOLS],
-        "steps": record.steps[-_SHOWN_STEPS:],
+        "prompt": prompt,
+        "job": job_of(run.session),
+        "why": why,
+        "bars": step_bars(record, now)[-_SHOWN_STEPS:],
         "waited": run.started_at - run.submitted_at,
-        "lasted": None if run.finished_at is None else run.finished_at - run.started_at,
+        "lasted": (run.finished_at or now) - run.started_at,
     }
+
+
+async def _retry(service: PageServices, request: Request) -> Response:
+    """Retry the messages that a run did not answer."""
+    control = service.control
+    record = await control.runs.record((await form(request)).get("run", ""))
+    retryable = record.retryable
+    done = await control.deliveries.retry_dead_letters(retryable) if retryable else 0
+    return back_to("/runs/view", "retried" if done else "nothing", id=record.run.id)

@@ -161,6 +161,7 @@ def _one(api: APIRouter, control: Control) -> None:
         """Get everything that is stored about a run.
 
         `run` has its facts, tool calls and usage, `entries` the history entries that it added,
-        `said` its outgoing messages, `steps` what it did step by step, also before a crash.
+        `said` its outgoing messages, `steps` what it did step by step, also before a crash,
+        `retryable` the incoming messages that `POST /api/inbox/retry` can retry.
         """
         return await control.runs.record(prefix)

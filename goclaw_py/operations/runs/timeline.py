@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from math import ceil
 from typing import Final
 
 from goclaw_py.core.ids import LaneName
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import RunDensity, RunSpan
 
-WIDTH: Final = 1000
-"""The width in units; a unit is about a pixel of a wide screen."""
+WIDTH: Final = 100.0
+"""The width of the picture in percent: it is as wide as its place, and its texts are not scaled."""
 
 PARTS: Final = 100
 """The number of parts into which a time with too many runs is divided."""
@@ -24,10 +25,19 @@ ROWS: Final = 12
 """The number of rows of a lane; further runs share the last one."""
 
 _ROW: Final = 14
-_TICKS: Final = 6
-_NARROWEST: Final = 3.0
+_NAME: Final = 20
+"""The height of the name of a lane, above its runs."""
+
+_NARROWEST: Final = 0.3
 _PILE: Final = 80.0
 """The height of a lane with too many runs."""
+
+_MOST_TICKS: Final = 6
+_STEPS_S: Final = (
+    *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
+    *(hours * 3600 for hours in (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 1440, 2160)),
+)
+"""The times between two ticks, in seconds."""
 _NAMES: Final = {"bad": "failed", "busy": "running", "idle": "stopped", "good": "completed"}
 _WORST_FIRST: Final = tuple(_NAMES)
 _BAD: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST, Outcome.ABANDONED})
@@ -35,7 +45,7 @@ _BAD: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST, Outcom
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A run as a rectangle, in units of the picture. The style sets the height."""
+    """A run as a rectangle: place and width in percent of the width, ``y`` in pixels."""
 
     run: RunSpan
     x: float
@@ -83,12 +93,20 @@ def pile(counts: Iterable[RunDensity], since: datetime, until: datetime) -> Mapp
     swims, top = [], 0.0
     for lane, parts in sorted(lanes.items()):
         heaps = [
-            _heap(number, part, top + _PILE, most, since + number * (until - since) / PARTS, until)
+            _heap(
+                number,
+                part,
+                top + _NAME + _PILE,
+                most,
+                since + number * (until - since) / PARTS,
+                until,
+            )
             for number, part in sorted(parts.items())
         ]
-        swims.append(Swim(lane, top, _PILE + 4.0, heaps=tuple(heaps)))
-        top += _PILE + 4.0
-    return {"swims": swims, "ticks": _ticks(since, until), "height": top}
+        height = _NAME + _PILE + 4.0
+        swims.append(Swim(lane, top, height, heaps=tuple(heaps)))
+        top += height
+    return {"swims": swims, "height": top, **_scale(since, until)}
 
 
 def _heap(
@@ -106,12 +124,24 @@ def _heap(
     ]
     words = f"{sum(part.values()):,} runs: {', '.join(counted)}"
     width = WIDTH / PARTS
-    return Heap(number * width + 0.5, width - 1, tuple(bars), words, at, at + step)
+    return Heap(number * width + 0.05, width - 0.1, tuple(bars), words, at, at + step)
 
 
-def _ticks(since: datetime, until: datetime) -> list[tuple[float, datetime]]:
-    step = (until - since) / _TICKS
-    return [(WIDTH * n / _TICKS, since + n * step) for n in range(_TICKS + 1)]
+def _scale(since: datetime, until: datetime) -> Mapping[str, object]:
+    """Return the ticks at round times, and what their labels show: ``second``, ``minute``, ``day``.
+
+    The round times are those of UTC.
+    """
+    whole_s = (until - since).total_seconds()
+    step_s = next((one for one in _STEPS_S if whole_s / one <= _MOST_TICKS), _STEPS_S[-1])
+    first = ceil(since.timestamp() / step_s)
+    last = int(until.timestamp() // step_s)
+    instants = [datetime.fromtimestamp(n * step_s, UTC) for n in range(first, last + 1)]
+    places = [(at - since).total_seconds() / whole_s * WIDTH for at in instants]
+    # A label begins at its tick, and there is no room for one at the right edge.
+    ticks = [(round(x, 2), at) for x, at in zip(places, instants, strict=True) if x < WIDTH * 0.9]
+    unit = "second" if step_s < 60 else "minute" if step_s < 86_400 else "day"
+    return {"ticks": ticks, "unit": unit}
 
 
 def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Mapping[str, object]:
@@ -125,11 +155,11 @@ def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Mapping[s
         lanes.setdefault(run.lane, []).append(run)
     swims, top = [], 0.0
     for lane, members in sorted(lanes.items()):
-        strokes, rows = _lay_out(members, since, until, scale, top + 4)
-        height = rows * _ROW + 8.0
+        strokes, rows = _lay_out(members, since, until, scale, top + _NAME)
+        height = _NAME + rows * _ROW + 4.0
         swims.append(Swim(lane, top, height, tuple(strokes)))
         top += height
-    return {"swims": swims, "ticks": _ticks(since, until), "height": top}
+    return {"swims": swims, "height": top, **_scale(since, until)}
 
 
 def _lay_out(
@@ -139,7 +169,7 @@ def _lay_out(
     strokes = []
     for run in sorted(runs, key=lambda one: one.started_at):
         left = max(0.0, (run.started_at - since).total_seconds() * scale)
-        right = min(float(WIDTH), ((run.finished_at or until) - since).total_seconds() * scale)
+        right = min(WIDTH, ((run.finished_at or until) - since).total_seconds() * scale)
         width = max(_NARROWEST, right - left)
         left = min(left, WIDTH - width)
         row = next((n for n, end in enumerate(free) if end <= left), len(free))
@@ -152,11 +182,11 @@ def _lay_out(
         strokes.append(
             Stroke(
                 run,
-                round(left, 1),
+                round(left, 2),
                 round(top) + row * _ROW,
-                round(width, 1),
+                round(width, 2),
                 _meaning(run.outcome),
-                "works" if run.outcome is None else run.outcome.value.replace("_", " "),
+                "running" if run.outcome is None else run.outcome.value.replace("_", " "),
             )
         )
     return strokes, max(1, len(free))

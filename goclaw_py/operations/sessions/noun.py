@@ -15,7 +15,7 @@ SESSIONS: Final = Noun(
     pages={
         Least.VIEWER: ("GET /sessions", "GET /live/sessions"),
         Least.TEXT: ("GET /sessions/view", "GET /live/session"),
-        Least.OPERATOR: ("POST /sessions/reset",),
+        Least.OPERATOR: ("POST /sessions/fork", "POST /sessions/reset"),
     },
     plain={"HistoryEntry": "format", "SessionFork": "chat"},
     text={"HistoryEntry": "text native", "Session": "pinned"},

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.text import first_words
 from goclaw_py.records import RunQuery, SessionQuery, SessionState
 from goclaw_py.web.pages.filters import (
     Field,
@@ -32,25 +33,40 @@ _FILTERS: Final = ("agent", "channel", "search")
 
 
 def routes(service: PageServices) -> list[Route]:
-    """Return the list, a session, and its reset."""
+    """Return the list, a session, its reset, and its fork at a run."""
     control = service.control
 
     async def load(query: Query) -> Facts:
         session = await control.sessions.get(query.get("key", ""))
-        history, queue, runs = await asyncio.gather(
+        named = [session.key, *([address(session.target)] if session.target else [])]
+        history, queue, runs, names = await asyncio.gather(
             control.sessions.history(session.key, limit=HISTORY),
             control.sessions.queue(session.key),
             control.runs.list(RunQuery(limit=20, session=session.key)),
+            control.sessions.names(named),
         )
         facts = {"session": session, "history": history, "queue": queue, "runs": runs}
-        facts["named"] = [session.key, *([address(session.target)] if session.target else [])]
-        return {"path": "/sessions", "shown": HISTORY, **facts}
+        return {
+            "path": "/sessions",
+            "title": first_words(names[session.key], 90),
+            "names": names,
+            "shown": HISTORY,
+            **facts,
+        }
 
     async def reset(request: Request) -> Response:
         key = (await form(request)).get("key", "")
         session = await control.sessions.get(key)
         await control.sessions.reset(SessionKey(session.key))
         return back_to("/sessions/view", "saved", key=session.key)
+
+    async def fork(request: Request) -> Response:
+        """Copy a conversation up to the end of a run, and open the copy."""
+        sent = await form(request)
+        copy = await control.sessions.fork(SessionKey(sent.get("key", "")), at=sent.get("run", ""))
+        if copy.chat is None:
+            return back_to("/sessions/view", "forked", key=copy.session)
+        return back_to("/chat", "forked", name=copy.chat)
 
     loader, params = partial(_load, service), params_of(*_FILTERS)
     part, frame = "sessions/page.html", "filtered.html"
@@ -60,6 +76,7 @@ def routes(service: PageServices) -> list[Route]:
             Page("/sessions", "sessions", "Sessions", loader, params, 3.0, part=part, frame=frame)
         ),
         *service.routes(Page("/sessions/view", "session", "Session", load, shown, 2.0, part=one)),
+        Route("/sessions/fork", fork, methods=["POST"]),
         Route("/sessions/reset", reset, methods=["POST"]),
     ]
 

@@ -6,6 +6,7 @@ All values in templates are escaped, whatever people, names of jobs and models c
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -159,6 +160,7 @@ class Pages:
             first_words=first_words,
             markdown=html_of,
             read=read,
+            pretty=pretty,
         )
         self._templates.tests["opened_by"] = _is_opened_by
         tabs = [tuple(one for one in group if one.address not in absent) for group in TABS]
@@ -269,3 +271,15 @@ def seconds(value: float | None) -> str:
 def usd(value: Decimal | None) -> str:
     """Return an amount of US dollars; a dash if it is unknown."""
     return NONE if value is None else formatting.usd(value)
+
+
+def pretty(text: str) -> str:
+    """Return JSON with a line for each value; any other text as it is."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+

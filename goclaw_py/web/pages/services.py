@@ -66,6 +66,7 @@ NOTICES: Final = {
     "nothing": "There was nothing to do.",
     "saved": "Saved.",
     "asked": "Requested. It starts as soon as possible.",
+    "retried": "It will be retried.",
     "removed": "Removed.",
     "deleted": "The conversation was deleted.",
     "forked": "This is a copy. What you write here changes only the copy.",
@@ -343,7 +344,8 @@ class PageServices:
         """Return the facts of a live part, with the display names that it asks for."""
         facts = dict(await page.load(query))
         keys = cast("Iterable[str]", facts.pop("named", ()))
-        facts["names"] = await self.control.sessions.names(sorted(set(keys)))
+        if "names" not in facts:
+            facts["names"] = await self.control.sessions.names(sorted(set(keys)))
         return facts
 
     def render(self, template: str, facts: Facts) -> str:

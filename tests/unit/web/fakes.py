@@ -248,6 +248,10 @@ class FakeRunStore:
         assert query.run is not None
         return [DEAD]
 
+    async def letters_of(self, run: RunId) -> list[store.DeadLetter]:
+        own = [one for one in QUEUE.unanswered if one.run_id == run]
+        return [store.DeadLetter(one, SESSION, AgentName("main"), 1) for one in own]
+
     async def run_steps(self, _run: RunId) -> list[store.StoredStep]:
         return STEPS
 

@@ -11,6 +11,7 @@ const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const SECOND = new Intl.DateTimeFormat(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const MINUTE = new Intl.DateTimeFormat(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit" });
 const EXACT = "goclaw-exact-times";
 let isExact = false;
 try {
@@ -46,8 +47,10 @@ function showTime(element) {
 
 function showTimes(root) {
   for (const element of root.querySelectorAll("time[datetime]")) showTime(element);
-  for (const element of root.querySelectorAll("text[data-clock]"))
-    element.textContent = new Date(element.dataset.clock).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  for (const element of root.querySelectorAll("text[data-clock]")) {
+    const format = { second: SECOND, day: DAY }[element.dataset.unit] ?? MINUTE;
+    element.textContent = format.format(new Date(element.dataset.clock));
+  }
 }
 
 setInterval(() => {
@@ -275,6 +278,58 @@ document.addEventListener("click", ({ target }) => {
   document.querySelector(`button[data-sort="${sort}"]`)?.focus();
 });
 
+// ---------------------------------------------------------------- the timeline
+
+// A drag over the timeline shows the chosen time. Its bars are links: after a drag they lead nowhere.
+function zoomable() {
+  let drag = null; // the picture and the place where the drag began, from 0 to 1
+  let isOver = false;
+  const at = (picture, x) => {
+    const box = picture.getBoundingClientRect();
+    return Math.min(1, Math.max(0, (x - box.left) / box.width));
+  };
+  const time = (picture, share) => {
+    const [since, until] = [picture.dataset.since, picture.dataset.until].map((one) => Date.parse(one));
+    return new Date(since + share * (until - since)).toISOString();
+  };
+  const end = () => {
+    document.querySelector(".zoom")?.remove();
+    drag = null;
+  };
+  document.addEventListener("pointerdown", ({ target, clientX, button }) => {
+    const picture = button === 0 ? target.closest?.("[data-zoom]") : null;
+    isOver = false;
+    // The live part may change the picture meanwhile, and the time that it shows.
+    if (picture) drag = { id: picture.id, from: time(picture, at(picture, clientX)), x: clientX };
+  });
+  document.addEventListener("pointermove", ({ clientX }) => {
+    const picture = drag && document.getElementById(drag.id);
+    if (!picture || (!isOver && Math.abs(clientX - drag.x) < 6)) return;
+    isOver = true;
+    const mark = picture.querySelector(".zoom") ?? document.createElementNS(picture.namespaceURI, "rect");
+    const [left, right] = [drag.x, clientX].map((x) => at(picture, x)).sort((a, b) => a - b);
+    const fields = { class: "zoom", x: `${left * 100}%`, width: `${(right - left) * 100}%`, height: "100%" };
+    for (const [name, value] of Object.entries(fields)) mark.setAttribute(name, value);
+    picture.append(mark);
+  });
+  document.addEventListener("pointerup", ({ clientX }) => {
+    const picture = drag && isOver && document.getElementById(drag.id);
+    if (picture) {
+      const [from, to] = [drag.from, time(picture, at(picture, clientX))].sort();
+      const place = new URL(picture.dataset.zoom, location.href);
+      place.searchParams.set("from", from);
+      place.searchParams.set("to", to);
+      location.assign(place);
+    }
+    end();
+  });
+  document.addEventListener("pointercancel", end);
+  document.addEventListener("dragstart", (event) => drag && event.preventDefault());
+  document.addEventListener("click", (event) => isOver && event.target.closest?.("[data-zoom]") && event.preventDefault(), true);
+}
+
+if (document.querySelector("[data-live^='/live/timeline']")) zoomable();
+
 // ---------------------------------------------------------------- forms
 
 document.addEventListener("submit", (event) => {
@@ -340,8 +395,6 @@ if (place.searchParams.has("notice")) {
   place.searchParams.delete("notice");
   history.replaceState(history.state, "", place);
 }
-// The newest is at the right, and on a phone beyond the edge.
-for (const swim of document.querySelectorAll(".swim")) swim.scrollLeft = swim.scrollWidth;
 for (const form of document.querySelectorAll("form[data-preview]")) preview(form);
 for (const list of document.querySelectorAll("datalist[data-zones]")) offerZones(list);
 const part = document.querySelector("[data-live]");

@@ -11,8 +11,11 @@ import pytest
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import RunFilter, RunQuery
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.operations.runs.operations import RunRecord
+from goclaw_py.operations.runs.steps import step_bars
+from goclaw_py.records import RunFilter, RunQuery, ToolCall
+from goclaw_py.runs.step_views import StepKind, StepView
 from tests.support.run_filters import EVERY_FILTER, values
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
@@ -70,3 +73,76 @@ async def test_the_page_has_counts_names_and_filters_that_stay(
     assert "Ann &lt;i&gt;" in text
     assert "show=completed" in text
     assert "range=7d&amp;sender=telegram%2Fdefault%2F7&amp;show=completed" in text
+
+
+# ---------------------------------------------------------------------------- one run
+
+
+async def test_a_run_explains_itself_and_shows_what_was_sent_and_each_step(
+    browser: Browser,
+) -> None:
+    """SPEC OPS-3, OPS-4."""
+    said = await browser.says("/runs/0190-aaaa", "<h1><bdi>Grüße")
+    assert "Run 0190-aaaa failed: no such model." in said
+    assert "goclaw inbox retry 7" in said
+    answer = said[said.index('id="answer"') : said.index('id="why"')]
+    assert "hello" in answer
+    assert "chat not found" in answer
+    assert '"path": "ä"' in said
+    steps = said[said.index('id="steps"') :]
+    assert steps.count("<details") == 5
+    assert "no money" in steps
+
+
+async def test_a_run_is_retried_by_the_messages_that_it_did_not_answer(
+    browser: Browser, control: FakeControl
+) -> None:
+    assert 'action="/runs/retry"' in (await browser.get("/runs/0190-aaaa")).text
+    letter = (await control.stored_runs.letters_of(fakes.ENDED.id))[0]
+    control.messages.mail = [letter]
+    place = "/runs/view?id=0190-aaaa&notice=retried"
+    await browser.leads("/runs/retry", place, run="0190-aaaa")
+    assert ("retry_dead_letters", (2,)) in control.calls
+    running = (await browser.get("/runs/0190-bbbb")).text
+    assert 'action="/runs/retry"' not in running
+    assert 'action="/stop"' in running
+    nothing = "/runs/view?id=0190-bbbb&notice=nothing"
+    await browser.leads("/runs/retry", nothing, run="0190-bbbb")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "its message was retried already, or is no longer stored"),
+        ({"session": SessionKey("agent:main:cron:job-1")}, '<a href="/jobs/job-1">its job</a>'),
+        ({"parent": fakes.ACTIVE.id}, "started it"),
+        ({"trigger": Trigger.HEARTBEAT}, '<a href="/heartbeats/main">'),
+    ],
+)
+async def test_a_run_that_cannot_be_retried_says_why(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], words: str
+) -> None:
+    monkeypatch.setattr(fakes, "QUEUE", replace(fakes.QUEUE, unanswered=()))
+    monkeypatch.setattr(fakes, "ENDED", replace(fakes.ENDED, **changes))  # type: ignore[arg-type]
+    said = await browser.says("/runs/0190-aaaa", "It cannot be retried here:", words)
+    assert 'action="/runs/retry"' not in said
+
+
+def test_steps_are_bars_on_the_time_of_the_run() -> None:
+    """Of a model only what other steps say is known: it works while no tool does."""
+    start = fakes.NOW
+    end = start + timedelta(seconds=10)
+    tool = ToolCall("pay", "{}", start + timedelta(seconds=2), True, 3.0, True, "done")
+    run = replace(fakes.ENDED, started_at=start, finished_at=end, tools=(tool,))
+    views = (
+        StepView(1, StepKind.RESPONSE),
+        StepView(2, StepKind.CALL, "pay"),
+        StepView(3, StepKind.RESULT, "pay", "done", True),
+        StepView(4, StepKind.RESPONSE),
+        StepView(5, StepKind.CALL, "gone"),
+    )
+    bars = step_bars(RunRecord(run, (), (), views), end)
+    found = [(bar.view and bar.view.number, bar.x, bar.width, bar.is_estimated) for bar in bars]
+    assert found == [
+        (1, 0, 200, True), (2, 200, 300, False), (4, 500, 500, True), (5, 0, 0, False),
+    ]  # fmt: skip

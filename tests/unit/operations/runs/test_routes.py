@@ -70,7 +70,7 @@ async def test_everything_comes_back_as_it_was(remote: RemoteControl) -> None:
     assert sum(one.runs for one in await remote.runs.density(SINCE, UNTIL)) == 1301
     assert await remote.runs.get("0190-a") == fakes.ENDED
     steps = tuple(step_view(one.number, one.step) for one in fakes.STEPS)
-    whole = RunRecord(fakes.ENDED, tuple(fakes.HISTORY), (fakes.DEAD,), steps)
+    whole = RunRecord(fakes.ENDED, tuple(fakes.HISTORY), (fakes.DEAD,), steps, (2,))
     assert await remote.runs.record("0190-a") == whole
     with pytest.raises(NotFound, match="run '0190' is not unique: 0190-bbbb, 0190-aaaa"):
         await remote.runs.get("0190")

@@ -42,3 +42,11 @@ async def test_sessions_are_searched(browser: Browser, control: FakeControl) -> 
     assert "No session matches." in text
     assert 'value="no such&#34;"' in text
     assert ("sessions", SessionQuery(search='no such"', limit=51)) in control.calls
+
+
+async def test_a_run_is_forked_into_a_conversation(browser: Browser, control: FakeControl) -> None:
+    """Where the console has another agent, the copy is a session without a chat."""
+    key = "agent%3Amain%3Aconsole%3Adirect%3Afork-1"
+    place = f"/sessions/view?key={key}&notice=forked"
+    await browser.leads("/sessions/fork", place, key=fakes.SESSION, run="0190-aaaa")
+    assert ("fork", fakes.SESSION, "0190-aaaa") in control.calls

@@ -181,7 +181,7 @@ async def test_too_many_runs_are_counted_in_parts_that_lead_closer(
     text = (await browser.get("/timeline?span=6h&agent=main")).text
     assert "1,001 runs: 100 failed, 1 running, 900 completed" in text
     assert fakes.SPAN.id not in text
-    links = re.findall(r'href="(/timeline\?agent=main&from=[^"]+)"', html.unescape(text))
+    links = re.findall(r'href="(/timeline\?agent=main&from=[^"]+)"><rect', html.unescape(text))
     assert len(links) == 2
     closer = (await browser.get(links[1])).text
     assert fakes.SPAN.id in closer
@@ -193,7 +193,7 @@ async def test_too_many_runs_are_counted_in_parts_that_lead_closer(
 
 @pytest.mark.parametrize(
     "chosen",
-    ["from=x&to=y", "from=2026-01-01T00:00:00Z", "from=2026-01-02&to=2026-01-01",
+    ["from=x&to=y", "from=1999-01-01T00:00:00Z", "from=2026-01-02&to=2026-01-01",
      "from=0001-01-01&to=9999-12-31", "from=2026-01-01&to=2028-01-01"],
 )  # fmt: skip
 async def test_a_wrong_time_is_refused(browser: Browser, chosen: str) -> None:
