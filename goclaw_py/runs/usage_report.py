@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from functools import reduce
+from math import ceil
 from typing import Final
 
 from goclaw_py.core.errors import BadUsageQuery, UnknownZone
@@ -22,6 +23,9 @@ from goclaw_py.core.time.zones import zone
 
 MAX_DAYS: Final = 366
 """The largest number of days in a query; runs are kept for 90 (SPEC DB-5)."""
+
+MAX_HOURLY_DAYS: Final = 3
+"""The largest number of days whose times are given by hour."""
 
 MAX_GROUPS: Final = 1000
 """The largest number of groups in a report, the costliest first; others are summed up."""
@@ -33,6 +37,7 @@ _LAST: Final = date(9998, 12, 31)
 """Later instants do not exist in every time zone."""
 
 _DAY: Final = timedelta(days=1)
+_HOUR: Final = timedelta(hours=1)
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -68,6 +73,8 @@ class UsageQuery:
     days: int | None = None
     zone: str = "UTC"
     """The time zone of days. Those of budgets are in UTC (SPEC AGENT-5)."""
+    hours: bool = False
+    """Times by hour instead of by day, of at most ``MAX_HOURLY_DAYS``; reports ignore it."""
 
     def __post_init__(self) -> None:
         twice = [one for one in Grouping if self.by.count(one) > 1]
@@ -110,7 +117,10 @@ def read_day(key: str, text: str) -> date:
 
 @dataclass(frozen=True, slots=True)
 class DaySpan:
-    """Consecutive days. ``starts`` are their starts, and the end of the last one."""
+    """Consecutive days, or hours. ``starts`` are their starts, and the end of the last one.
+
+    ``days`` names them: dates, or the starts of hours.
+    """
 
     days: tuple[date, ...]
     starts: tuple[datetime, ...]
@@ -129,6 +139,16 @@ def span_of(query: UsageQuery, now: datetime) -> DaySpan:
     _check(since, until)
     all_days = tuple(since + n * _DAY for n in range((until - since).days + 1))
     return DaySpan(all_days, tuple(_start(day, query.zone) for day in (*all_days, until + _DAY)))
+
+
+def hours_of(span: DaySpan, now: datetime) -> DaySpan:
+    """Return the hours of some days, up to that of ``now``. Raises ``BadUsageQuery``."""
+    if len(span.days) > MAX_HOURLY_DAYS:
+        raise BadUsageQuery("hours", f"at most {MAX_HOURLY_DAYS} days, not {len(span.days)}")
+    first, end = span.starts[0], min(span.starts[-1], now)
+    hours = max(1, ceil((end - first) / _HOUR))
+    starts = tuple(first + n * _HOUR for n in range(hours + 1))
+    return DaySpan(starts[:-1], starts)
 
 
 def _start(day: date, name: str) -> datetime:
@@ -241,14 +261,15 @@ class UsageTable:
 
 @dataclass(frozen=True, slots=True)
 class DayTimes:
-    """The ended runs that started on a day, their usage, and how long people waited, in seconds.
+    """The ended runs that started on a day or in an hour, their usage, and how long people waited.
 
-    The times are median and 95th percentile over runs of chats; None without such a run.
+    The times, in seconds, are median and 95th percentile over runs of chats; None without one.
 
     Args:
         failed: Runs without an answer that no person asked for.
         wait_s: From the message to the start of the run.
         first_text_s: From the message to the first text of the reply.
+        hour: The start of the hour; None if it is a whole day.
     """
 
     day: date
@@ -257,6 +278,7 @@ class DayTimes:
     wait_s: tuple[float, float] | None = None
     first_text_s: tuple[float, float] | None = None
     used: Used = NOTHING_USED
+    hour: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,8 +230,9 @@ def _fields_of(selection: Any) -> dict[str, object]:
         case MessageFilter(channel, chat, since, text):
             place = None if chat is None else target_text(chat.whole_chat)
             return {"channel": channel, "chat": place, "since": since, "search": text or None}
-        case UsageQuery(by, since, until, days, zone):
-            return {"by": ",".join(by), "since": since, "until": until, "days": days, "tz": zone}
+        case UsageQuery(by, since, until, days, zone, hours):
+            times = {"since": since, "until": until, "days": days, "hours": hours or None}
+            return {"by": ",".join(by), "tz": zone, **times}
     found = {one.name: getattr(selection, one.name) for one in fields(selection)}
     for name, value in found.items():
         if is_dataclass(value) and name != "only" and not isinstance(value, Cursor):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from datetime import datetime
 
 from goclaw_py.core.actors import Least
 from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.zones import zone
 from goclaw_py.operations.declare import operation
 from goclaw_py.records import RunStore
 from goclaw_py.runs.usage_report import (
     DayTimes,
     UsageQuery,
     UsageReport,
+    hours_of,
     report,
     span_of,
     with_messages,
@@ -36,12 +40,22 @@ class UsageReports:
 
     @operation("GET /api/usage/times", Least.VIEWER)
     async def times(self, query: UsageQuery) -> list[DayTimes]:
-        """Return the days of a query with their runs and how long people waited.
+        """Return the days of a query, or their hours, with runs and how long people waited.
 
-        The groups of the query are ignored. Raises ``BadUsageQuery``.
+        Hours that have not begun are left out. The groups of the query are ignored. Raises
+        ``BadUsageQuery``.
         """
-        span = span_of(query, self._clock.now())
+        now = self._clock.now()
+        span = span_of(query, now)
+        if query.hours:
+            span = hours_of(span, now)
         days, messages = await asyncio.gather(
             self._store.run_times(span), self._store.message_counts(span)
         )
-        return with_messages(days, messages)
+        times = with_messages(days, messages)
+        return [
+            replace(one, day=one.day.astimezone(zone(query.zone)).date(), hour=one.day)
+            if isinstance(one.day, datetime)
+            else one
+            for one in times
+        ]

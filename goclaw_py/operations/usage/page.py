@@ -11,13 +11,21 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from goclaw_py.core.errors import BadUsageQuery
-from goclaw_py.runs.usage_report import DayTimes, Grouping, UsageQuery, UsageReport, UsageRow
+from goclaw_py.core.time.zones import zone
+from goclaw_py.runs.usage_report import (
+    MAX_HOURLY_DAYS,
+    DayTimes,
+    Grouping,
+    UsageQuery,
+    UsageReport,
+    UsageRow,
+)
 from goclaw_py.web.pages.charts import Chart, Series, bar_chart
 from goclaw_py.web.pages.rendering import seconds, usd
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
-RANGES: Final = {"7d": 7, "30d": 30, "90d": 90}
-"""How many days are shown. Runs are kept for 90 days."""
+RANGES: Final = {"1d": 1, "3d": 3, "7d": 7, "30d": 30, "90d": 90}
+"""How many days are shown, the fewest by hour. Runs are kept for 90 days."""
 
 GROUPS: Final = (
     Grouping.AGENT,
@@ -35,10 +43,10 @@ def routes(service: PageServices) -> list[Route]:
     control = service.control
 
     async def load(query: Query) -> Facts:
-        days, zone = RANGES.get(query.get("range", ""), RANGES["7d"]), query.get("tz", "UTC")
+        days, name = RANGES.get(query.get("range", ""), RANGES["7d"]), query.get("tz", "UTC")
         by = next((one for one in GROUPS if one == query.get("by")), Grouping.AGENT)
         try:
-            asked = UsageQuery((by,), days=days, zone=zone)
+            asked = UsageQuery((by,), days=days, zone=name, hours=days <= MAX_HOURLY_DAYS)
         except BadUsageQuery as error:
             raise HTTPException(422, str(error)) from error
         found, times = await asyncio.gather(control.usage.report(asked), control.usage.times(asked))
@@ -50,8 +58,10 @@ def routes(service: PageServices) -> list[Route]:
             "left_out": len(found.rows) - len(rows) + found.left_out,
             "by": by,
             "days": times,
-            "charts": _charts(times),
-            "range": next(name for name, number in RANGES.items() if number == days),
+            "charts": _charts(times, name),
+            "hourly": asked.hours,
+            "labels": [_when(one, name) for one in times],
+            "range": next(one for one, number in RANGES.items() if number == days),
             "ranges": tuple(RANGES),
             "groups": GROUPS,
             "filters": {name: query[name] for name in _FILTERS if name in query},
@@ -87,53 +97,48 @@ def _named(found: UsageReport, by: Grouping) -> list[str]:
     return [value for row in found.rows[:_SHOWN_GROUPS] if (value := row.group.get(by))]
 
 
-def _charts(days: Sequence[DayTimes]) -> list[Chart]:
-    labels = [day.day.isoformat() for day in days]
+def _charts(times: Sequence[DayTimes], zone_name: str) -> list[Chart]:
+    labels = [_when(one, zone_name) for one in times]
 
-    def whole(value: float) -> str:
-        return f"{value:,.0f}"
+    def counts(title: str, name: str, meaning: str, values: Sequence[int | None]) -> Chart:
+        total = f"{sum(value or 0 for value in values):,}"
+        return bar_chart(title, total, labels, [Series(name, meaning, values)], _whole)
 
+    costs = [one.used.cost_usd or Decimal(0) for one in times]
     return [
-        bar_chart(
-            "Runs, and failed ones",
-            labels,
-            [
-                Series("runs", "good", [day.runs for day in days]),
-                Series("failed", "bad", [day.failed for day in days]),
-            ],
-            whole,
-        ),
-        _times(
-            "From a message to the first text: 95 % within, and median",
-            labels,
-            [day.first_text_s for day in days],
-        ),
-        _times(
-            "Waiting for a run to start: 95 % within, and median",
-            labels,
-            [day.wait_s for day in days],
-        ),
-        bar_chart(
-            "Messages received",
-            labels,
-            [Series("", "good", [day.used.received for day in days])],
-            whole,
-        ),
-        bar_chart(
-            "Messages sent", labels, [Series("", "good", [day.used.sent for day in days])], whole
-        ),
-        bar_chart("Tokens", labels, [Series("", "good", [day.used.tokens for day in days])], whole),
+        counts("Runs", "runs", "told", [one.runs for one in times]),
+        counts("Failed runs", "failed", "bad", [one.failed for one in times]),
+        _waits("Time to first text", labels, [one.first_text_s for one in times]),
+        _waits("Waiting before the start", labels, [one.wait_s for one in times]),
+        counts("Messages received", "received", "told", [one.used.received for one in times]),
+        counts("Messages sent", "sent", "told", [one.used.sent for one in times]),
+        counts("Tokens", "tokens", "told", [one.used.tokens for one in times]),
         bar_chart(
             "Cost",
+            usd(sum(costs, Decimal(0))),
             labels,
-            [Series("", "good", [float(day.used.cost_usd or 0) for day in days])],
+            [Series("", "told", [float(cost) for cost in costs])],
             lambda value: usd(Decimal(value).quantize(Decimal("0.0001"))),
         ),
     ]
 
 
-def _times(title: str, labels: Sequence[str], pairs: Sequence[tuple[float, float] | None]) -> Chart:
+def _when(one: DayTimes, zone_name: str) -> str:
+    """Return the label of a day or an hour in the chosen time zone."""
+    if one.hour is None:
+        return f"{one.day.day} {one.day:%b}"
+    at = one.hour.astimezone(zone(zone_name))
+    return f"{at.day} {at:%b %H:%M}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
+
+
+def _waits(title: str, labels: Sequence[str], pairs: Sequence[tuple[float, float] | None]) -> Chart:
     """Return a chart of medians in front of 95th percentiles."""
+    newest = next((pair for pair in reversed(pairs) if pair), None)
+    value = f"median {seconds(newest[0])}" if newest else ""
     highs = Series("or less for 95 %", "idle", [pair and pair[1] for pair in pairs])
-    medians = Series("or less for half", "good", [pair and pair[0] for pair in pairs])
-    return bar_chart(title, labels, [highs, medians], seconds)
+    medians = Series("or less for half", "told", [pair and pair[0] for pair in pairs])
+    return bar_chart(title, value, labels, [highs, medians], seconds)

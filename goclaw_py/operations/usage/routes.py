@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -10,6 +11,7 @@ from goclaw_py.operations.control import Control
 from goclaw_py.operations.usage.operations import UsageReports
 from goclaw_py.runs.usage_report import (
     MAX_DAYS,
+    MAX_HOURLY_DAYS,
     DayTimes,
     Grouping,
     UsageQuery,
@@ -54,6 +56,11 @@ Zone = Annotated[
 ]
 
 
+Hours = Annotated[
+    bool, Query(description=f"Hours instead of days, of at most {MAX_HOURLY_DAYS} days.")
+]
+
+
 def usage_routes(control: Control) -> APIRouter:
     """Return the routes."""
     api = APIRouter()
@@ -75,13 +82,20 @@ def usage_routes(control: Control) -> APIRouter:
 
     @serve(api, UsageReports.times)
     async def times(
-        since: Day = None, until: Day = None, days: Days = None, zone: Zone = "UTC"
+        since: Day = None,
+        until: Day = None,
+        days: Days = None,
+        zone: Zone = "UTC",
+        *,
+        hours: Hours = False,
     ) -> list[DayTimes]:
-        """Get for each day the ended runs, the failed ones, messages, and how long people waited.
+        """Get for each day, or with `hours` each hour, runs, messages, and how long people waited.
 
+        `runs` have ended, `failed` of them without an answer that a person asked for.
         Times are of runs of chats, in seconds: median and 95th percentile.
         """
-        return await control.usage.times(_query((), since, until, days, zone))
+        query = _query((), since, until, days, zone)
+        return await control.usage.times(replace(query, hours=hours))
 
     return api
 

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import floor, log10
 from typing import Final
 
-WIDTH: Final = 600
-HEIGHT: Final = 120
+WIDTH: Final = 360
+HEIGHT: Final = 150
 """The size of a chart in units; it is scaled to its place."""
+
+LEFT: Final = 52
+TOP: Final = 14
+BOTTOM: Final = HEIGHT - 16
+"""The bars are right of ``LEFT``, between ``TOP`` and ``BOTTOM``; labels are around them."""
+
+_MOST_TICKS: Final = 4
+_LETTER: Final = 6
+"""The width of a letter of a label: the last label must not be cut off."""
+
+_ROUND: Final = (1.0, 2.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +41,18 @@ class Chart:
 
     Args:
         title: What it shows.
-        top: The largest value, as people read it.
-        bars: Later ones are drawn over earlier ones.
-        first: The label of the left end, ``last`` that of the right end.
+        value: The sum or the newest value, as people read it.
+        bars: Later ones are drawn over earlier ones; none if there are no values.
+        levels: The lines of round values: y, and the value as people read it.
+        ticks: The labels of the time axis: x, and the words.
+        first: The label of the first bar, ``last`` that of the last one.
     """
 
     title: str
-    top: str
+    value: str
     bars: tuple[Bar, ...]
+    levels: tuple[tuple[float, str], ...]
+    ticks: tuple[tuple[float, str], ...]
     first: str
     last: str
 
@@ -45,7 +61,7 @@ class Chart:
 class Series:
     """The values of a chart, one for each label; None is no value.
 
-    ``meaning`` selects the colour: good, bad, busy or idle.
+    ``meaning`` selects the colour: good, bad, busy, idle or told.
     """
 
     name: str
@@ -54,25 +70,44 @@ class Series:
 
 
 def bar_chart(
-    title: str, labels: Sequence[str], series: Sequence[Series], words: Callable[[float], str]
+    title: str,
+    value: str,
+    labels: Sequence[str],
+    series: Sequence[Series],
+    words: Callable[[float], str],
 ) -> Chart:
     """Lay out a chart. Of each label the bars of all series stand one in front of the other.
 
     ``labels`` has at least one label; give the series with the larger values first.
     """
-    top = max((value or 0.0 for one in series for value in one.values), default=0.0)
-    step = WIDTH / len(labels)
+    largest = max((value or 0.0 for one in series for value in one.values), default=0.0)
+    step = _round_step(largest)
+    lines = -int(-largest // step) if largest else 0
+    scale = (BOTTOM - TOP) / (lines * step) if lines else 0.0
+    width = (WIDTH - LEFT) / len(labels)
     bars = [
         Bar(
-            round(place * step + step * 0.1, 2),
-            round(HEIGHT - value / top * HEIGHT, 2),
-            round(step * 0.8, 2),
-            round(value / top * HEIGHT, 2),
+            round(LEFT + place * width + width * 0.1, 2),
+            round(BOTTOM - value * scale, 2),
+            round(width * 0.8, 2),
+            round(value * scale, 2),
             one.meaning,
             f"{label}: {words(value)}{f' {one.name}' if one.name else ''}",
         )
         for one in series
         for place, (label, value) in enumerate(zip(labels, one.values, strict=True))
-        if value and top
+        if value
     ]
-    return Chart(title, words(top) if top else "", tuple(bars), labels[0], labels[-1])
+    levels = [(round(BOTTOM - n * step * scale, 2), words(n * step)) for n in range(1, lines + 1)]
+    each = -(-len(labels) // _MOST_TICKS)
+    places = [(round(LEFT + n * width, 2), labels[n]) for n in range(0, len(labels), each)]
+    ticks = [(x, label) for x, label in places if x + len(label) * _LETTER <= WIDTH]
+    return Chart(title, value, tuple(bars), tuple(levels), tuple(ticks), labels[0], labels[-1])
+
+
+def _round_step(largest: float) -> float:
+    """Return the step between lines, one of 1, 2 or 5 times a power of ten: two to four lines."""
+    if not largest:
+        return 1.0
+    power = 10.0 ** floor(log10(largest / 2))
+    return next(power * one for one in _ROUND if largest / (power * one) <= _MOST_TICKS)

@@ -49,3 +49,17 @@ async def test_other_days_have_no_rows_or_have_not_begun() -> None:
         assert (report.rows, report.total) == ((), Used(received=0, sent=0))
         with pytest.raises(BadUsageQuery, match="after the last day"):
             await gateway.control.usage.report(UsageQuery(since=after))
+
+
+async def test_times_of_up_to_three_days_are_given_by_hour() -> None:
+    async with a_process(spending()) as gateway:
+        await gateway.ask("one")
+        times = await gateway.control.usage.times(UsageQuery(days=2, hours=True))
+        busy = [one for one in times if one.runs]
+        assert [(one.runs, one.day, one.used.received) for one in busy] == [(1, START.date(), 1)]
+        assert busy[0].hour is not None
+        assert busy[0].hour <= START < busy[0].hour + timedelta(hours=1)
+        assert times[-1].hour == busy[0].hour
+        assert len(times) == 24 + START.hour + 1
+        with pytest.raises(BadUsageQuery, match="hours: at most 3 days, not 4"):
+            await gateway.control.usage.times(UsageQuery(days=4, hours=True))

@@ -12,27 +12,43 @@ from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.messages import Target
 from goclaw_py.runs.usage_report import DayTimes, Grouping, UsageQuery
-from goclaw_py.web.pages.charts import HEIGHT, WIDTH, Series, bar_chart
+from goclaw_py.web.pages.charts import BOTTOM, TOP, WIDTH, Series, bar_chart
 from goclaw_py.web.pages.services import CACHED_FACTOR
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import Browser
 
 
 def test_bars_stand_in_front_of_each_other_in_the_order_of_time() -> None:
-    series = [Series("runs", "good", [4, None, 2]), Series("failed", "bad", [1, 0, 0])]
-    chart = bar_chart("Runs", ["a", "b", "c"], series, lambda value: f"{value:g}")
-    assert (chart.top, chart.first, chart.last) == ("4", "a", "c")
+    series = [Series("runs", "told", [4, None, 2]), Series("failed", "bad", [1, 0, 0])]
+    chart = bar_chart("Runs", "6", ["a", "b", "c"], series, lambda value: f"{value:g}")
+    assert (chart.value, chart.first, chart.last) == ("6", "a", "c")
+    high = BOTTOM - TOP
     assert [(bar.words, bar.height) for bar in chart.bars] == [
-        ("a: 4 runs", HEIGHT), ("c: 2 runs", HEIGHT / 2), ("a: 1 failed", HEIGHT / 4),
+        ("a: 4 runs", high), ("c: 2 runs", high / 2), ("a: 1 failed", high / 4),
     ]  # fmt: skip
     assert all(bar.x >= 0 and bar.x + bar.width <= WIDTH for bar in chart.bars)
-    assert all(bar.y + bar.height == HEIGHT for bar in chart.bars)
+    assert all(bar.y + bar.height == BOTTOM for bar in chart.bars)
+    assert [words for _, words in chart.ticks] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("largest", "levels"),
+    [
+        (4, ["1", "2", "3", "4"]), (7, ["2", "4", "6", "8"]), (61, ["20", "40", "60", "80"]),
+        (0.0123, ["0.005", "0.01", "0.015"]), (1_000_000, ["500000", "1e+06"]), (1, ["0.5", "1"]),
+    ],
+)  # fmt: skip
+def test_a_chart_has_two_to_four_lines_at_round_values(largest: float, levels: list[str]) -> None:
+    series = [Series("", "told", [largest])]
+    chart = bar_chart("Runs", "", ["a"], series, lambda value: f"{value:g}")
+    assert [words for _, words in chart.levels] == levels
+    assert chart.bars[0].y >= TOP
 
 
 @pytest.mark.parametrize("values", [[None], [0.0]])
 def test_a_chart_without_values_has_no_bars(values: list[float | None]) -> None:
-    chart = bar_chart("Runs", ["a"], [Series("", "good", values)], str)
-    assert (chart.bars, chart.top) == ((), "")
+    chart = bar_chart("Runs", "", ["a"], [Series("", "told", values)], str)
+    assert (chart.bars, chart.levels) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -40,6 +56,7 @@ def test_a_chart_without_values_has_no_bars(values: list[float | None]) -> None:
     [
         ("", Grouping.AGENT, 7, "UTC"),
         ("range=90d&by=sender&tz=Europe/Berlin", Grouping.SENDER, 90, "Europe/Berlin"),
+        ("range=3d", Grouping.AGENT, 3, "UTC"),
         ("range=1000y&by=lane", Grouping.AGENT, 7, "UTC"),
     ],
 )
@@ -48,7 +65,7 @@ async def test_the_address_selects_days_and_groups(
 ) -> None:
     assert (await browser.get(f"/usage?{query}")).status_code == 200
     asked = {call[1:] for call in control.calls if call[0] in ("report", "times")}
-    assert asked == {(UsageQuery((by,), days=days, zone=zone),)}
+    assert asked == {(UsageQuery((by,), days=days, zone=zone, hours=days <= 3),)}
 
 
 async def test_people_are_named_and_each_chart_has_its_values_in_a_table(

@@ -31,7 +31,7 @@ async def test_questions_and_answers_arrive_as_they_were(
 
 
 async def test_the_times_of_days_arrive_as_they_were(made: Gateway, remote: RemoteControl) -> None:
-    query = UsageQuery(until=date(2026, 1, 1), days=3, zone="Europe/Berlin")
+    query = UsageQuery(until=date(2026, 1, 1), days=3, zone="Europe/Berlin", hours=True)
     *_, last = found = await remote.usage.times(query)
     assert [one.day.day for one in found] == [30, 31, 1]
     assert (last.runs, last.wait_s, last.used.sent) == (4, (0.5, 2.0), 1_234)
