@@ -92,8 +92,9 @@ def violations(page: Page) -> list[str]:
 
 _LISTEN: Final = """() => {
   window.__focused = [];
-  // Bars of the timeline move with the time.
-  const named = (one) => one.outerHTML.replace(/ (x|width)="[\\d.]+"/g, "").slice(0, 120);
+  // Bars of the timeline move with the time, and so do the times to which it can be moved.
+  const moving = / (x|width)="[\\d.]+%?"|(from|to)=[^"&]*/g;
+  const named = (one) => one.outerHTML.replace(moving, "").slice(0, 120);
   document.addEventListener("focusin", ({ target }) => {
     const style = getComputedStyle(target);
     const line = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
