@@ -130,7 +130,14 @@ class ApprovalButton:
     is_sure: bool = False
 
 
-PressedCommand = JobButton | RetryPressed | AccessButton | ApprovalButton
+@dataclass(frozen=True, slots=True)
+class QueueButton:
+    """A press of a button below ``/queue``; ``mode`` is the word behind ``/queue``."""
+
+    mode: str
+
+
+PressedCommand = JobButton | RetryPressed | AccessButton | ApprovalButton | QueueButton
 Command = StopCommand | TypedCommand | Misspelt | PressedCommand
 
 _STOP_DATA = "stop:"
@@ -139,6 +146,7 @@ _STOP_DATA = "stop:"
 _JOB_DATA = re.compile(r"job:([a-z0-9]+):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 """The data of a button below a reminder. Clients can forge it."""
 
+_QUEUE_DATA = re.compile(r"queue:([a-z]{1,20})")
 _RETRY_DATA = re.compile(r"retry:([0-9]{1,18}(?:,[0-9]{1,18})*)")
 _ACCESS_DATA = re.compile(r"access:([a-z]+):([0-9a-f]{16})")
 """The data of a button below an access request.
@@ -149,8 +157,6 @@ _APPROVAL_DATA = re.compile(r"approval:([a-z]+):([0-9a-f]{16})")
 """The data of a button below a question. It allows nothing by itself, as above."""
 _MOST_DATA = 64
 """The longest data of a button in Telegram, in bytes."""
-_SHORT_ID = 13
-"""The length of a run id's prefix that is unique for runs of different milliseconds."""
 
 _JOB_BUTTONS = (
     ((JobAction.DONE, "✅ Done"), (JobAction.AGAIN, "🔁 Again")),
@@ -205,10 +211,22 @@ MENU: tuple[tuple[str, str], ...] = (
     ("timezone", "Show your time zone; /timezone ZONE changes it"),
     ("queue", "Show how messages wait here; /queue MODE changes it"),
     ("usage", "Show what was used today, and the limits"),
-    ("whoami", "Show your id and this chat"),
+    ("whoami", "Show your name, role and id, and this chat"),
     ("help", "List the commands"),
 )
-"""The commands and their descriptions, for menus and ``/help``."""
+"""The commands and their descriptions, for the menus and the ``/help`` of owners."""
+
+_GUEST_WORDS: Final = {
+    "heartbeat": "Show the background checklist and its state: why, show",
+    "mute": "Show whether the heartbeat is muted",
+    "queue": "Show how messages wait here",
+}
+"""Descriptions of commands of which guests may use only a part."""
+
+GUEST_MENU: Final = tuple(
+    (name, _GUEST_WORDS.get(name, what)) for name, what in MENU if name not in ("approve", "deny")
+)
+"""The same for people who are not owners: only what they may use."""
 
 NAMES: Final = (*(name for name, _ in MENU), "start", "reset")
 """All commands; ``/start`` greets, ``/reset`` is another word for ``/new``."""
@@ -291,11 +309,15 @@ def stop_data(run_id: RunId) -> str:
     return f"{_STOP_DATA}{run_id}"
 
 
-def retry_buttons(run_id: RunId, rows: Sequence[int]) -> tuple[tuple[Button, ...], ...]:
-    """Return the button below a failure, with the run id; none for too many messages."""
+def retry_buttons(rows: Sequence[int]) -> tuple[tuple[Button, ...], ...]:
+    """Return the button below a failure; none for too many messages."""
     data = f"retry:{','.join(map(str, rows))}"
-    label = f"🔁 Try again ({run_id[:_SHORT_ID]})"
-    return ((Button(label, data),),) if len(data) <= _MOST_DATA else ()
+    return ((Button("🔁 Try again", data),),) if len(data) <= _MOST_DATA else ()
+
+
+def queue_data(mode: str) -> str:
+    """Return the data of a button that chooses a queue mode."""
+    return f"queue:{mode}"
 
 
 def job_data(action: JobAction, occurrence: OccurrenceId) -> str:
@@ -345,7 +367,7 @@ def toast(data: str) -> str | None:
             return _TOASTS[action]
         case RetryPressed():
             return "🔁 Trying again…"
-        case AccessButton() | ApprovalButton():
+        case AccessButton() | ApprovalButton() | QueueButton():
             return None
         case _:
             return ""
@@ -411,6 +433,8 @@ def _pressed(data: str) -> Command | None:
         return StopCommand(everything=False, run=RunId(data.removeprefix(_STOP_DATA)))
     if (rows := _RETRY_DATA.fullmatch(data)) is not None:
         return RetryPressed(tuple(map(int, rows[1].split(","))))
+    if (chosen := _QUEUE_DATA.fullmatch(data)) is not None:
+        return QueueButton(chosen[1])
     asked = _ACCESS_DATA.fullmatch(data)
     if asked is not None and asked[1] in set(AccessAction):
         return AccessButton(AccessAction(asked[1]), asked[2])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from goclaw_py.chat.access.access_control import AccessControl
 from goclaw_py.core.chat_commands import TypedCommand
+from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import InboxRow
 from goclaw_py.records.bound import BoundStore
@@ -110,8 +111,8 @@ class ChatCommand:
     Args:
         who: Who may use it.
         group: Where ``/help`` lists it; None: it does not.
-        handler: Returns the answer, "" for none. Raises ``StoreUnavailable``; then it is called
-            again later. None: it is executed when it arrives, before its commit.
+        handler: Returns the answer, "" for none, or one with buttons. Raises ``StoreUnavailable``;
+            then it is called again later. None: it is executed when it arrives, before its commit.
         words_read: Returns how many words behind it are read, None for all; of the others the
             answer says that they are not.
     """
@@ -119,11 +120,11 @@ class ChatCommand:
     name: str
     who: Everybody | OwnersOnly | HandlerDecides
     group: HelpGroup | None
-    handler: Callable[[CommandUse], Awaitable[str]] | None
+    handler: Callable[[CommandUse], Awaitable[str | OutboundMessage]] | None
     words_read: Callable[[TypedCommand], int | None] = reads_nothing
 
 
-async def answer_command(command: ChatCommand, use: CommandUse) -> str:
+async def answer_command(command: ChatCommand, use: CommandUse) -> str | OutboundMessage:
     """Execute a command, if its user may; return the answer. Raises ``StoreUnavailable``."""
     who = command.who
     if isinstance(who, OwnersOnly) and who.when(use) and not use.is_by_owner:

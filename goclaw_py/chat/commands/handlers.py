@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from goclaw_py.chat.access.access_requests import AccessRequests
 from goclaw_py.chat.channel import Channel
 from goclaw_py.chat.commands.command import CommandServices, CommandUse, answer_command
+from goclaw_py.chat.commands.queue import press as press_mode
 from goclaw_py.chat.commands.registry import COMMANDS, words_read
 from goclaw_py.chat.commands.retry import retry
 from goclaw_py.chat.outbound import texts
@@ -18,6 +20,7 @@ from goclaw_py.core.chat_commands import (
     Command,
     Misspelt,
     PressedCommand,
+    QueueButton,
     RetryPressed,
     StopCommand,
     TypedCommand,
@@ -62,9 +65,10 @@ class CommandHandlers:
             with acts(author_of(message)):
                 answer = await self._do(command, row)
         if isinstance(answer, str):
+            answer = OutboundMessage(message.target, answer)
+        if answer.text:
             read = 0 if command is None else words_read(command)
-            text = with_unread(answer, message, read) if answer else ""
-            answer = OutboundMessage(message.target, text)
+            answer = replace(answer, text=with_unread(answer.text, message, read))
         await self._settle(row, Outcome.COMPLETED, say=[answer] if answer.text else [])
 
     async def end_cancelled(self, row: InboxRow, reason: Reason) -> None:
@@ -111,6 +115,9 @@ class CommandHandlers:
                 pressed = await self._requests.press(row, command)
             case RetryPressed():
                 pressed = await retry(row, command, self._services)
+            case QueueButton(mode):
+                typed = TypedCommand("queue", mode, mode)
+                pressed = await press_mode(CommandUse(row, typed, self._services))
             case _:
                 pressed = await self._services.jobs.press(row, command)
         target, below = row.message.target, row.message.reply_to

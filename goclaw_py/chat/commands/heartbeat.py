@@ -128,6 +128,16 @@ class HeartbeatCommands:
         except HeartbeatError as error:
             return words.refused(error)
 
+    async def alerts(self, row: InboxRow) -> str:
+        """Return where alerts of the agent go, seen from a chat; "" if nowhere."""
+        if self._service is None:
+            return ""
+        try:
+            view = await self._service.view(row.agent)
+        except HeartbeatError:
+            return ""
+        return words.alerts(view, row.message.target)
+
     # ------------------------------------------------------------------ heartbeat runs
 
     async def _status(self, request: _Request) -> str:

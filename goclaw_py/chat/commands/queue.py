@@ -8,7 +8,8 @@ from typing import Final
 
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, HelpGroup, OwnersOnly
 from goclaw_py.chat.outbound import texts
-from goclaw_py.core.chat_commands import TypedCommand
+from goclaw_py.core.chat_commands import Pressed, TypedCommand, queue_data
+from goclaw_py.core.messages import Button, OutboundMessage
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.scheduler.views import RunState, RunView
 
@@ -18,20 +19,53 @@ NOT_AN_OWNER: Final = "Only an owner can change the queue mode of this chat."
 _MODES: Mapping[str, Mode | None] = {**{mode.value: mode for mode in Mode}, "default": None}
 
 
-async def _queue(use: CommandUse) -> str:
-    """Show or change the queue mode of a chat."""
-    word, session, message = use.command.action, use.row.session, use.row.message
-    policies = use.services.policies
-    if not word:
-        return queue(
-            policies.policy(session, message),
-            use.services.stops.local.runs(session),
-            chosen=policies.chosen(session) is not None,
-            full=policies.contexts.is_full(session),
-        )
-    if word not in _MODES:
-        return unknown_mode(word)
-    mode = _MODES[word]
+async def _queue(use: CommandUse) -> OutboundMessage:
+    """Show the queue mode of a chat, with buttons that choose another; or change it."""
+    word = use.command.action
+    text = await _choose(use, word) if word in _MODES else ""
+    if word:
+        return OutboundMessage(use.row.message.target, text or unknown_mode(word))
+    buttons = _buttons(use) if use.is_by_owner else ()
+    return OutboundMessage(use.row.message.target, _state(use), buttons=buttons)
+
+
+async def press(use: CommandUse) -> Pressed:
+    """Choose the mode that a button names, and show the new state in its message.
+
+    The data of a press can be forged, and in a group everybody can press.
+    """
+    if use.command.action not in _MODES:
+        return Pressed("", is_used=False)
+    if not use.is_by_owner:
+        return Pressed("", is_used=False, toast=NOT_AN_OWNER)
+    toast = await _choose(use, use.command.action)
+    return Pressed(_state(use), is_used=False, toast=toast, buttons=_buttons(use))
+
+
+def _state(use: CommandUse) -> str:
+    session, policies = use.row.session, use.services.policies
+    return queue(
+        policies.policy(session, use.row.message),
+        use.services.stops.local.runs(session),
+        chosen=policies.chosen(session) is not None,
+        full=policies.contexts.is_full(session),
+    )
+
+
+def _buttons(use: CommandUse) -> tuple[tuple[Button, ...], ...]:
+    """Return a button for each mode, two in a row; the present one is marked."""
+    chosen = use.services.policies.chosen(use.row.session)
+    buttons = [
+        Button(f"✅ {word}" if mode is chosen else word, queue_data(word))
+        for word, mode in _MODES.items()
+    ]
+    return tuple(tuple(buttons[first : first + 2]) for first in range(0, len(buttons), 2))
+
+
+async def _choose(use: CommandUse, word: str) -> str:
+    """Set the mode of the chat; return the answer."""
+    session, message = use.row.session, use.row.message
+    policies, mode = use.services.policies, _MODES[word]
     await use.services.store.choose_mode(session, mode)
     policies.choose(session, mode)
     now = policies.policy(session, message).mode

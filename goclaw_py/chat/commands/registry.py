@@ -14,7 +14,7 @@ from typing import Final
 
 from goclaw_py.chat import commands
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
-from goclaw_py.core.chat_commands import MENU, Command, TypedCommand
+from goclaw_py.core.chat_commands import GUEST_MENU, MENU, Command, TypedCommand
 
 _NOT_COMMANDS: Final = ("handlers", "registry")
 
@@ -22,14 +22,13 @@ _EXAMPLES: Final = (
     "Examples:",
     "/jobs pause 2 - pause the second job of /jobs",
     "/timezone Europe/Paris - set your time zone",
-    "/heartbeat add every 2h: is the build green?",
-    "/mute until 18:00",
     "Reply /stop to one of your messages to stop only that one.",
 )
+_OWNER_EXAMPLES: Final = ("/heartbeat add every 2h: is the build green?", "/mute until 18:00")
 
 
-async def _help(_use: CommandUse) -> str:
-    return help_text()
+async def _help(use: CommandUse) -> str:
+    return help_text(owner=use.is_by_owner)
 
 
 def _commands() -> Iterator[ChatCommand]:
@@ -51,10 +50,11 @@ def words_read(command: Command) -> int | None:
     return COMMANDS[command.name].words_read(command) if isinstance(command, TypedCommand) else 0
 
 
-def help_text() -> str:
-    """Return the answer to ``/help``: the menu in groups, and examples."""
+def help_text(*, owner: bool) -> str:
+    """Return the answer to ``/help``: the menu of the reader's role in groups, and examples."""
+    menu = MENU if owner else GUEST_MENU
     lines = ["Write to me in plain words, for example: remind me in 20 minutes to call Ann."]
     for group in HelpGroup:
         lines += ["", f"{group}:"]
-        lines += [f"/{name} - {what}" for name, what in MENU if COMMANDS[name].group is group]
-    return "\n".join([*lines, "", *_EXAMPLES])
+        lines += [f"/{name} - {what}" for name, what in menu if COMMANDS[name].group is group]
+    return "\n".join([*lines, "", *_EXAMPLES, *(_OWNER_EXAMPLES if owner else ())])

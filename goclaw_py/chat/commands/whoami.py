@@ -1,27 +1,33 @@
-"""``/whoami``: the sender and the chat, as the settings name them."""
+"""``/whoami``: the sender, the role and the chat in words, and as the settings name them."""
 
 from __future__ import annotations
 
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.targets import target_text
 
 
 async def _who(use: CommandUse) -> str:
-    return who(use.row.message, owner=use.is_by_owner, session=use.row.session)
+    row, owner = use.row, use.is_by_owner
+    alerts = await use.services.heartbeats.alerts(row) if owner else ""
+    return who(row.message, owner=owner, session=row.session, alerts=alerts)
 
 
-def who(message: InboundMessage, *, owner: bool, session: SessionKey) -> str:
-    """Return the answer to ``/whoami``."""
-    sender, target = message.sender, message.target
-    name = " ".join(sender.name.split()) or "no name"
+def who(message: InboundMessage, *, owner: bool, session: SessionKey, alerts: str = "") -> str:
+    """Return the answer to ``/whoami``.
+
+    ``alerts``: a sentence about where alerts go, for owners.
+    """
+    sender = message.sender
+    name = " ".join(sender.name.split()) or "a person without a name"
+    known = f"{name} (@{sender.username})" if sender.username else name
     lines = [
-        f"You: {name}" + (f" (@{sender.username})" if sender.username else ""),
-        f"Your id: {sender.id}" + (", an owner" if owner else ""),
-        f"This chat: {target.channel}, {target.chat}"
-        + (f", topic {target.thread}" if target.thread else ""),
-        f"Session: {session}",
+        f"You are {known}, {'owner' if owner else 'guest'}." + (f" {alerts}" if alerts else ""),
+        f"In the settings you are {sender.id}, and this chat is {target_text(message.target)}.",
     ]
+    if owner:
+        lines.append(f"Session: {session}")
     return "\n".join(lines)
 
 

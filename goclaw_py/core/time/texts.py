@@ -26,14 +26,16 @@ def friendly(instant: datetime, zone: str, now: datetime) -> str:
     """Return a time in a zone, with a relative day if it is near.
 
     ``today 08:59``, ``tomorrow 09:00``, ``yesterday 23:10``; within six days before or after now
-    ``Fri 09:00``; anything else has its date.
+    ``Fri 09:00``; anything else has its date, ``Mon 30 Nov 09:00``, and in another year the year.
     """
     here = zone_or_utc(zone)[0]
-    there = instant.astimezone(here)
-    days = (there.date() - now.astimezone(here).date()).days
-    if not -7 < days < 7:
-        return local(instant, zone)
+    there, today = instant.astimezone(here), now.astimezone(here).date()
+    days = (there.date() - today).days
     day = _NEAR.get(days) or _DAYS[there.weekday()]
+    if not -7 < days < 7:
+        day = f"{day} {there.day} {_MONTHS[there.month - 1]}"
+    if not -7 < days < 7 and there.year != today.year:
+        day = f"{day} {there.year}"
     return f"{day} {_clock(there)}"
 
 

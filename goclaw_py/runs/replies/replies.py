@@ -115,7 +115,7 @@ class Replies:
             said[0] = replace(said[0], reply_to=turn.reply_to)
         if parts and end.may_be_retried:
             rows = [row.id for row in turn.rows]
-            said[-1] = replace(said[-1], buttons=retry_buttons(turn.id, rows))
+            said[-1] = replace(said[-1], buttons=retry_buttons(rows))
         asks = end.ended.reason is Reason.APPROVAL
         if not text and left.id and (asks or end.ended.outcome is Outcome.COMPLETED):
             # There was nothing to say, or the answer comes as a message of its own after a person

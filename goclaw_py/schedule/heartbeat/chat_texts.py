@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.core.errors import HeartbeatError
+from goclaw_py.core.messages import Target
 from goclaw_py.core.text import sentence, truncate
 from goclaw_py.core.time.texts import left, named
 from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, Item
+from goclaw_py.schedule.heartbeat.decisions import NoTarget
 from goclaw_py.schedule.heartbeat.views import HeartbeatView
 
 LISTED: Final = 20
@@ -72,6 +74,13 @@ def _but_muted(view: HeartbeatView) -> str:
     return (
         "" if until is None else f" It is muted until {named(until, view.policy.zone, view.now)}."
     )
+
+
+def alerts(view: HeartbeatView, here: Target) -> str:
+    """Return whether alerts go to the chat ``here`` or to another one, "" if to none."""
+    if view.policy.target is NoTarget.NONE or view.route.target is None or view.route.problem:
+        return ""
+    return f"Alerts go to {'this' if view.route.target == here else 'another'} chat."
 
 
 # ---------------------------------------------------------------------------- mute

@@ -95,8 +95,20 @@ def test_the_status_says_what_is_worked_on_by_which_model_for_how_long() -> None
 @pytest.mark.parametrize(
     ("owner", "username", "thread", "words"),
     [
-        (True, "ann", None, "You: Ann B (@ann)\nYour id: 7, an owner\nThis chat: telegram, 42\n"),
-        (False, None, "9", "You: Ann B\nYour id: 7\nThis chat: telegram, 42, topic 9\n"),
+        (
+            True,
+            "ann",
+            None,
+            """You are Ann B (@ann), owner. Alerts go to this chat.
+In the settings you are 7, and this chat is telegram:42.
+Session: agent:main""",
+        ),
+        (
+            False,
+            None,
+            "9",
+            "You are Ann B, guest.\nIn the settings you are 7, and this chat is telegram:42:9.",
+        ),
     ],
 )
 def test_whoami_says_how_the_sender_is_known(
@@ -111,5 +123,6 @@ def test_whoami_says_how_the_sender_is_known(
         "/whoami",
         datetime(2026, 1, 1, tzinfo=UTC),
     )
-    text = who(message, owner=owner, session=SessionKey("agent:main"))
-    assert text == f"{words}Session: agent:main"
+    alerts = "Alerts go to this chat." if owner else ""
+    text = who(message, owner=owner, session=SessionKey("agent:main"), alerts=alerts)
+    assert text == words

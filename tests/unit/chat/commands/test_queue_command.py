@@ -11,6 +11,7 @@ from goclaw_py.chat.commands.queue import NOT_AN_OWNER, unknown_mode
 from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import PressAnswered
 from goclaw_py.core.session_keys import AccessRules, DirectPolicy
 from goclaw_py.records import Standing
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
@@ -74,6 +75,39 @@ async def test_it_tells_that_the_mode_was_chosen_here_and_that_the_context_is_fu
         assert mode == chosen
         assert running == "Running: 0 (at most 1 at a time, because this conversation is long)"
         assert bursts == "Bursts: messages sent within 0.8 s are merged"
+
+
+async def pressed(gateway: GatewayProcess, mode: str, chat: str = "ann") -> None:
+    """Press a button below the message 7 of the bot."""
+    await gateway.gateway.accept(
+        [replace(message("", chat=chat), press=f"queue:{mode}", reply_to="7")]
+    )
+
+
+async def test_a_button_below_queue_chooses_its_mode() -> None:
+    """SPEC CMD-5."""
+    async with a_process() as gateway:
+        await gateway.ask("/queue")
+        buttons = [button for row in gateway.channel.sent[-1].buttons for button in row]
+        assert [button.text for button in buttons] == [*Mode, "✅ default"]
+        await pressed(gateway, "steer")
+        await until(lambda: "Mode: steer (chosen in this chat)" in gateway.channel.texts()[-1])
+        await pressed(gateway, "nothing")
+        await asyncio.sleep(30)
+        assert (await gateway.ask("/queue")).startswith("Mode: steer (chosen")
+
+
+async def test_a_button_below_queue_is_for_owners() -> None:
+    """SPEC CMD-5: the data of a press can be forged."""
+    ways = Ways(access=DirectPolicy.OPEN)
+    async with with_strangers(ways) as gateway:
+        answer = await gateway.ask("/queue")
+        assert not any(sent.buttons for sent in gateway.channel.sent)
+        await pressed(gateway, "steer")
+        await asyncio.sleep(30)
+        answered = [one for one in gateway.channel.signals if isinstance(one, PressAnswered)]
+        assert [one.text for one in answered] == [NOT_AN_OWNER]
+        assert await gateway.ask("/queue") == answer
 
 
 async def test_an_unknown_word_gets_one_line_that_lists_the_modes() -> None:

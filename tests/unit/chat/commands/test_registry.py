@@ -21,6 +21,7 @@ from goclaw_py.chat.commands.command import (
 )
 from goclaw_py.chat.commands.registry import COMMANDS, help_text, words_read
 from goclaw_py.core.chat_commands import (
+    GUEST_MENU,
     MENU,
     NAMES,
     TypedCommand,
@@ -43,10 +44,23 @@ def test_every_command_is_declared_and_no_other() -> None:
 
 def test_help_names_every_command_of_the_menu() -> None:
     """SPEC CMD-5."""
-    lines = [line for line in help_text().splitlines() if " - " in line]
+    lines = [line for line in help_text(owner=True).splitlines() if " - " in line]
     assert {f"/{name} - {what}" for name, what in MENU} <= set(lines)
     assert len(lines) == len(set(lines))
-    assert {f"{group}:" for group in HelpGroup} <= set(help_text().splitlines())
+    assert {f"{group}:" for group in HelpGroup} <= set(help_text(owner=True).splitlines())
+
+
+async def test_the_help_of_a_guest_has_only_what_guests_may_use() -> None:
+    """SPEC CMD-5."""
+    ways = Ways(access=DirectPolicy.OPEN)
+    async with a_process(ways=ways, channels=(RecordingChannel(trusted=False),)) as gateway:
+        answer = await gateway.ask("/help")
+        assert answer == help_text(owner=False)
+        lines = {line for line in answer.splitlines() if line.startswith("/")}
+        assert {f"/{name} - {what}" for name, what in GUEST_MENU} <= lines
+        assert not any(line.startswith(("/approve", "/deny", "/mute until")) for line in lines)
+        for name, _ in GUEST_MENU:
+            assert (await gateway.ask(f"/{name}")) != OwnersOnly().refusal
 
 
 def test_the_table_of_the_guide_has_the_commands_of_the_menu_in_its_order() -> None:

@@ -68,7 +68,7 @@ async def test_a_session_is_held_up_no_longer_than_its_row_although_the_answer_w
         gateway.store.lose_answer["settle"] = 1
         await gateway.say("/help", "after")
         await gateway.channel.until_sent(2)
-        assert sorted(gateway.channel.texts()) == sorted([help_text(), "re: after"])
+        assert sorted(gateway.channel.texts()) == sorted([help_text(owner=True), "re: after"])
         assert await gateway.ask("later") == "re: later"
 
 
@@ -183,7 +183,7 @@ async def test_a_command_that_was_cancelled_half_way_is_claimed_again() -> None:
         await asyncio.sleep(1)
         accepting.cancel()
         await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == [help_text()]
+        assert gateway.channel.texts() == [help_text(owner=True)]
 
 
 async def test_a_long_run_is_not_begun_again_however_much_comes_after_it() -> None:

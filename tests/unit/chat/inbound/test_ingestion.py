@@ -204,7 +204,7 @@ async def test_an_edit_of_a_command_and_one_into_a_command_execute_nothing() -> 
         command, one = message("/help"), message("/shop")
         await arrive(gateway, command, edit(command, "/new"))
         await asyncio.sleep(30)
-        assert gateway.channel.texts() == [help_text()]
+        assert gateway.channel.texts() == [help_text(owner=True)]
         assert gateway.scripted.prompts == []
         assert gateway.pending == []
         await arrive(gateway, one, edit(one, "/stop"))

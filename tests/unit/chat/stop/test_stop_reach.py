@@ -161,7 +161,7 @@ async def test_a_message_that_is_already_worked_on_is_not_counted_as_dropped() -
         assert not accepting.done()
         await gateway.say("/stop")
         await asyncio.sleep(60)
-        assert gateway.channel.texts() == ["re: hi", wording.NOTHING_RUNNING, help_text()]
+        assert gateway.channel.texts() == ["re: hi", wording.NOTHING_RUNNING, help_text(owner=True)]
         await accepting
 
 
@@ -394,8 +394,8 @@ async def test_whoami_tells_how_the_sender_is_known() -> None:
         await gateway.gateway.accept([asking])
         await gateway.channel.until_sent(1)
         (text,) = gateway.channel.texts()
-        assert "Your id: bob, an owner" in text
-        assert "topic 7" in text
+        assert "You are Bob, owner." in text
+        assert "this chat is telegram:ann:7." in text
         assert "agent:main:telegram:group:ann:thread:7" in text
         assert gateway.scripted.requests == []
 
