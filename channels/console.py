@@ -42,6 +42,7 @@ from goclaw_py.core.messages import (
 from goclaw_py.core.run_events import (
     ButtonsUsed,
     PressAnswered,
+    RoleChanged,
     RunEnded,
     RunSignal,
     RunStarted,
@@ -70,7 +71,6 @@ _ASKED: Final = 200
 """The number of messages whose buttons can still be shown to terminals that attach."""
 
 _OPTIONS: Final = ("uploads", "max_bytes", "max_files")
-
 SIGNALS: Final = 256
 """The number of signals that wait for a slow terminal."""
 
@@ -310,7 +310,7 @@ class ConsoleChannel(PlainChannel):
     def signal(self, signal: RunSignal) -> None:
         """Show a run, and keep its text for terminals that attach while it is running."""
         match signal:
-            case RunWaits():
+            case RunWaits() | RoleChanged():
                 return
             case ButtonsUsed(message=receipt):
                 self._asked.pop(receipt, None)

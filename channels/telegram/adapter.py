@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from channels.telegram.activity import TypingBoard
-from channels.telegram.bot import probe, publish_commands
+from channels.telegram.bot import ChatMenus, probe, publish_commands
 from channels.telegram.client import ROOM_FOR_LINE, TEXT_LIMIT, Bot, BotClient, ChatPlace, Text
 from channels.telegram.format import plain, render
 from channels.telegram.identity import key, number_in, numbered
@@ -43,6 +43,7 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import (
     ButtonsUsed,
     PressAnswered,
+    RoleChanged,
     RunEnded,
     RunSignal,
     RunStarted,
@@ -108,6 +109,7 @@ class TelegramChannel:
         self._typing = TypingBoard(self._show_typing, self._sent_at)
         self._marks = Marks(self._react, self._sent_at)
         self._native = NativeDrafts(self._show_draft)
+        self._menus = ChatMenus()
         self._closing: set[asyncio.Task[None]] = set()
 
     @property
@@ -185,7 +187,7 @@ class TelegramChannel:
             _log.info("privacy_mode_is_on", extra={"account": self.account})
         self._accepted()
         updates = Updates(client, bot, self.account, self._forums)
-        menu = asyncio.create_task(publish_commands(client, self.account), name="telegram menu")
+        menu = asyncio.create_task(publish_commands(client, self.account, self._menus), name="menu")
         name = asyncio.create_task(updates.follow_name(self._named), name="telegram name")
         try:
             await self._receive(client, updates, intake)
@@ -302,14 +304,19 @@ class TelegramChannel:
                 if self._settings.streaming is Streaming.NATIVE and place.chat_id > 0:
                     self._native.on_signal(place, signal)
             case ButtonsUsed(message=message):
-                if (mine := number_in(self._settings.bot_id, message)) is not None:
-                    self._close_later(partial(self._sending.remove_buttons, signal.target, mine))
+                self._remove_buttons(signal.target, message)
             case PressAnswered(press=press, text=text):
                 self._close_later(partial(self._answer_press, press, text))
+            case RoleChanged(is_owner=is_owner):
+                self._menus.change(place.chat_id, is_owner=is_owner)
             case RunEnded(run_id=run):
                 self._typing.end(run, place)
                 self._native.end(run)
                 self._end(place, signal)
+
+    def _remove_buttons(self, target: Target, message: str) -> None:
+        if (mine := number_in(self._settings.bot_id, message)) is not None:
+            self._close_later(partial(self._sending.remove_buttons, target, mine))
 
     async def close(self) -> None:
         """Stop all signals and close connections. Call it after ``receive`` has ended."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 
 from channels.telegram.client import Bot, BotClient
 from channels.telegram.settings import TelegramSettings
-from goclaw_py.core.chat_commands import MENU
+from goclaw_py.core.chat_commands import GUEST_MENU, MENU
 from goclaw_py.core.errors import ChannelError
 
 _log = logging.getLogger("channels.telegram")
 
 _MENU = {"start": "Begin", **dict(MENU)}
+_GUEST_MENU = {"start": "Begin", **dict(GUEST_MENU)}
 _APART_S = 5.0
+_CHATS_APART_S = 1.0
 _LONGEST_PAUSE_S = 600.0
 
 
@@ -39,12 +42,46 @@ async def probe(client: BotClient, settings: TelegramSettings) -> tuple[Bot, str
     return bot, "; ".join(facts)
 
 
-async def publish_commands(client: BotClient, account: str) -> None:
-    """Publish the command menu, with retries until it is accepted or refused."""
+class ChatMenus:
+    """The direct chats whose menu has to change, each with whether its person is an owner."""
+
+    def __init__(self) -> None:
+        self._changed: dict[int, bool] = {}
+        self._wake = asyncio.Event()
+
+    def change(self, chat_id: int, *, is_owner: bool) -> None:
+        """Note the role of the person of a chat; the last one counts."""
+        self._changed[chat_id] = is_owner
+        self._wake.set()
+
+    async def next(self) -> tuple[int, bool]:
+        """Wait for a chat to change, and remove it."""
+        while not self._changed:
+            self._wake.clear()
+            await self._wake.wait()
+        return self._changed.popitem()
+
+
+async def publish_commands(client: BotClient, account: str, menus: ChatMenus) -> None:
+    """Publish the menu of guests for all chats, and that of owners in their chats (SPEC CMD-5).
+
+    Runs until cancelled, because people become owners and stop being owners.
+    """
+    await _publish(client, account, _GUEST_MENU)
+    while True:
+        chat_id, is_owner = await menus.next()
+        await _publish(client, account, _MENU if is_owner else _GUEST_MENU, chat_id)
+        await asyncio.sleep(_CHATS_APART_S)
+
+
+async def _publish(
+    client: BotClient, account: str, menu: Mapping[str, str], chat_id: int | None = None
+) -> None:
+    """Publish a menu, with retries until it is accepted or refused."""
     pause = _APART_S
     while True:
         try:
-            await client.set_commands(_MENU)
+            await client.set_commands(menu, chat_id=chat_id)
         except ChannelError as error:
             facts = {"account": account, "error": str(error)}
             _log.info("command_menu_not_published", extra=facts)

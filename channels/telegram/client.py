@@ -214,8 +214,10 @@ class BotClient(Protocol):
     async def administrators(self, chat_id: int) -> frozenset[int]:
         """Return the users who administer a group, perhaps including the bot."""
 
-    async def set_commands(self, commands: Mapping[str, str]) -> None:
-        """Publish the command menu: name without slash, description."""
+    async def set_commands(
+        self, commands: Mapping[str, str], *, chat_id: int | None = None
+    ) -> None:
+        """Publish the command menu of a chat, None for all others: name without slash, words."""
 
     async def webhook(self) -> WebhookState:
         """Return the present webhook."""

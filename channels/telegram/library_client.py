@@ -291,13 +291,16 @@ class LibraryClient(ABC):
         return frozenset(member.user.id for member in members)
 
     @guarded()
-    async def set_commands(self, commands: Mapping[str, str]) -> None:
-        """Publish the command menu."""
+    async def set_commands(
+        self, commands: Mapping[str, str], *, chat_id: int | None = None
+    ) -> None:
+        """Publish the command menu of a chat, None for all others."""
         menu = [
             self.types.BotCommand(command=name, description=words)
             for name, words in commands.items()
         ]
-        await self._call(self._bot.set_my_commands(commands=menu))
+        scope = None if chat_id is None else self.types.BotCommandScopeChat(chat_id=chat_id)
+        await self._call(self._bot.set_my_commands(commands=menu, scope=scope))
 
     # ------------------------------------------------------------------------ updates
 

@@ -231,6 +231,25 @@ class PressAnswered:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class RoleChanged:
+    """The person of a direct chat is an owner from now on, or no longer.
+
+    ``target`` is the chat; its id is that of the person.
+    """
+
+    target: Target
+    is_owner: bool
+
+
 RunSignal = (
-    RunWaits | RunStarted | RunText | RunTool | RunWaiting | RunEnded | ButtonsUsed | PressAnswered
+    RunWaits
+    | RunStarted
+    | RunText
+    | RunTool
+    | RunWaiting
+    | RunEnded
+    | ButtonsUsed
+    | PressAnswered
+    | RoleChanged
 )

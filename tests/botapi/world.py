@@ -123,6 +123,8 @@ class World:
     files: Files = field(default_factory=Files)
     hook: Hook = field(default_factory=Hook)
     commands: list[Json] = field(default_factory=list)
+    chat_commands: dict[int, list[Json]] = field(default_factory=dict)
+    """The menus of chats that have their own."""
     """The menu that everybody sees."""
     presses: dict[str, Press] = field(default_factory=dict)
     skipped_s: float = 0.0

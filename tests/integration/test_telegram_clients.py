@@ -81,6 +81,9 @@ async def test_who_the_bot_is_and_what_its_menu_offers(api: BotApi, client: BotC
         ("stop", "Stop"),
         ("status", "What is going on"),
     ]
+    await client.set_commands({"mute": "Mute"}, chat_id=ANN)
+    assert [tuple(one.values()) for one in api.world.chat_commands[ANN]] == [("mute", "Mute")]
+    assert len(api.world.commands) == 2
 
 
 async def test_a_text_arrives_as_it_is(api: BotApi, client: BotClient) -> None:

@@ -67,6 +67,10 @@ class AccessControl:
         """Return the approved sender ids of a target's account."""
         return self._known.get((target.channel, target.account), frozenset())
 
+    def owners(self, place: Place) -> frozenset[str]:
+        """Return the sender ids that the operator approved as owners of an account."""
+        return self._owners.get(place, frozenset())
+
     def decided(self, target: Target) -> bool | None:
         """Return the operator's decision about a group; None if there is none."""
         return self._decided.get(_chat_id(target))

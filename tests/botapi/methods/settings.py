@@ -39,7 +39,15 @@ def set_my_commands(world: World, call: Parameters) -> object:
         commands.append(entry)
     if len(commands) > 100:
         raise bad_request("BOT_COMMANDS_TOO_MUCH")
-    world.commands = commands
+    match call.json("scope"):
+        case None | {"type": "default"}:
+            world.commands = commands
+        case {"type": "chat", "chat_id": int(chat_id)} if chat_id in world.chats:
+            world.chat_commands[chat_id] = commands
+        case {"type": "chat"}:
+            raise bad_request("chat not found")
+        case _:
+            raise bad_request("unsupported scope of commands")
     return True
 
 

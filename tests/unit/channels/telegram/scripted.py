@@ -134,7 +134,8 @@ class ScriptedClient:
     looked: list[int] = field(default_factory=list)
     """Messages below which buttons were set."""
     hooks: list[HookSet] = field(default_factory=list)
-    menu: Mapping[str, str] = field(default_factory=dict)
+    menus: dict[int | None, Mapping[str, str]] = field(default_factory=dict)
+    """The menus of chats, None for all others."""
     calls: list[str] = field(default_factory=list)
     """The names of all calls, in their order, successful or not."""
     takes_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -285,9 +286,11 @@ class ScriptedClient:
         await self._begin("administrators")
         return frozenset({chat_id})
 
-    async def set_commands(self, commands: Mapping[str, str]) -> None:
+    async def set_commands(
+        self, commands: Mapping[str, str], *, chat_id: int | None = None
+    ) -> None:
         await self._begin("set_commands")
-        self.menu = commands
+        self.menus[chat_id] = commands
 
     async def webhook(self) -> WebhookState:
         await self._begin("webhook")

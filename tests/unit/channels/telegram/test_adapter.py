@@ -14,6 +14,7 @@ from channels.telegram.client import WebhookState as SetWebhook
 from channels.telegram.settings import Streaming, TelegramSettings
 from goclaw_py.chat.channel import Channel
 from goclaw_py.chat.outbound.rate_limit import RateLimit
+from goclaw_py.core.chat_commands import GUEST_MENU, MENU
 from goclaw_py.core.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import (
@@ -25,7 +26,7 @@ from goclaw_py.core.messages import (
     Target,
 )
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.run_events import RunEnded, RunStarted
+from goclaw_py.core.run_events import RoleChanged, RunEnded, RunStarted
 from goclaw_py.scheduler.views import ChannelHealth, ChannelState
 from tests.unit.channels.telegram.scripted import (
     SETTINGS,
@@ -178,10 +179,37 @@ async def test_receiving_tells_the_bots_name_and_publishes_the_menu() -> None:
         await run_for(channel.receive(notebook), 5)
         assert channel.handle == "GoclawTestBot"
     assert notebook.texts == [["hello"]]
-    assert {"start", "help", "status", "new", "stop", "stopall", "queue", "whoami"} <= set(
-        client.menu
-    )
-    assert {"jobs", "timezone", "heartbeat", "mute"} <= set(client.menu)
+    assert list(client.menus[None]) == ["start", *(name for name, _ in GUEST_MENU)]
+
+
+async def test_an_owner_has_the_menu_of_owners_while_being_one() -> None:
+    """SPEC CMD-5: with one call for each change."""
+    client, ann = ScriptedClient(), Target("telegram", "default", "7")
+    async with over(client) as channel:
+        channel.signal(RoleChanged(ann, is_owner=True))
+        channel.signal(RoleChanged(replace(ann, chat="no number"), is_owner=True))
+        async with meanwhile(channel.receive(Notebook())):
+            await asyncio.sleep(10)
+            assert client.menus[7] == {"start": "Begin", **dict(MENU)}
+            assert "approve" not in client.menus[None]
+            assert client.calls.count("set_commands") == 2
+            client.fail("set_commands", NotSent("reset"))
+            channel.signal(RoleChanged(ann, is_owner=False))
+            await asyncio.sleep(60)
+    assert client.menus[7] == client.menus[None]
+    assert set(client.menus) == {None, 7}
+
+
+async def test_an_owner_whose_chat_is_unknown_delays_no_other_menu() -> None:
+    client = ScriptedClient()
+    async with over(client) as channel, meanwhile(channel.receive(Notebook())):
+        await asyncio.sleep(10)
+        client.fail("set_commands", Undeliverable("chat not found"))
+        for chat in ("8", "7"):
+            channel.signal(RoleChanged(Target("telegram", "default", chat), is_owner=True))
+        await asyncio.sleep(60)
+    assert client.calls.count("set_commands") == 3
+    assert len(client.menus) == 2
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, HOOKED], ids=["polling", "webhook"])
@@ -245,7 +273,7 @@ async def test_the_menu_is_published_again_when_that_failed(
         with logged(caplog) as lines:
             await run_for(channel.receive(Notebook()), 70)
     assert "INFO command_menu_not_published" in lines
-    assert "stop" in client.menu
+    assert "stop" in client.menus[None]
 
 
 async def test_a_menu_that_is_refused_is_not_published_again() -> None:

@@ -76,7 +76,10 @@ class Chats:
         """Carry out a command as often as this is called."""
         command = our_command(row.message.text)
         assert isinstance(command, TypedCommand)
-        return await answer_command(COMMANDS[command.name], CommandUse(row, command, self.commands))
+        use = CommandUse(row, command, self.commands)
+        answer = await answer_command(COMMANDS[command.name], use)
+        assert isinstance(answer, str)
+        return answer
 
     async def crash_after(self, row: InboxRow) -> None:
         """Carry out a command; the process ends before that is stored."""
