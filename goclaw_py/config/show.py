@@ -13,14 +13,14 @@ from typing import Any, Final
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from goclaw_py.config.in_force import PathSetting, with_values_in_force
 from goclaw_py.config.masking import LOOKS_SECRET, is_secret, masked_program
 from goclaw_py.config.models import AccountSettings, Settings
 from goclaw_py.config.origins import KeyPath, Origin
-from goclaw_py.config.types import Duration, Durations, about
+from goclaw_py.config.types import Duration, Durations, about, duration_text
 from goclaw_py.core.ids import CRON_LANE
 from goclaw_py.operations.settings.models import MASK, OriginKind, Setting, SettingValue, Word
 
-_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"))
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _NAMED: Final = "*"
 """Stands for a key that users chose; such a name does not make its value a secret."""
@@ -37,10 +37,12 @@ _HIDDEN: Final = ("home", "file", "options")
 def shown(settings: Settings) -> tuple[Setting, ...]:
     """Return all settings, in the order of their definition.
 
-    Channel-specific keys are included if they are set. A secret that is kept in a file or variable
+    Those that are not set have what holds in their place. Channel-specific keys are included if
+    they are set. A secret that is kept in a file or variable
     has that as its origin; the file is not read.
     """
-    return tuple(_View(settings).table((), (), settings))
+    found = _View(settings).table((), (), settings)
+    return tuple(with_values_in_force(settings, found))
 
 
 class _View:
@@ -49,7 +51,7 @@ class _View:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def table(self, path: KeyPath, kinds: KeyPath, section: BaseModel) -> Iterator[Setting]:
+    def table(self, path: KeyPath, kinds: KeyPath, section: BaseModel) -> Iterator[PathSetting]:
         """Return all settings of a table."""
         fields = type(section).model_fields
         for name, field in fields.items():
@@ -62,27 +64,29 @@ class _View:
             elif isinstance(value, Mapping):
                 yield from self._named(*here, value)
             elif value is None and (origin := _secret_source(section, key)) is not None:
-                yield _secret(here[0], origin, about(field))
+                yield here[0], _secret(here[0], origin, about(field))
             else:
                 one = self._one(*here, _written(value, field), about(field))
                 # A built-in default is not a secret, whatever the key is called.
                 is_ours = one.secret and isinstance(value, str) and value == field.default
-                yield replace(one, value=value) if is_ours else one
+                yield here[0], replace(one, value=value) if is_ours else one
         if isinstance(section, AccountSettings):
             yield from self._options(path, kinds, section.options)
 
-    def _named(self, path: KeyPath, kinds: KeyPath, values: Mapping[str, Any]) -> Iterator[Setting]:
+    def _named(
+        self, path: KeyPath, kinds: KeyPath, values: Mapping[str, Any]
+    ) -> Iterator[PathSetting]:
         """Return the settings of a table whose keys are names."""
         for name, value in values.items():
             here = ((*path, name), (*kinds, _NAMED))
             if isinstance(value, BaseModel):
                 yield from self.table(*here, value)
             else:
-                yield self._one(*here, _written(value), "")
+                yield here[0], self._one(*here, _written(value), "")
 
     def _options(
         self, path: KeyPath, kinds: KeyPath, values: Mapping[str, Any]
-    ) -> Iterator[Setting]:
+    ) -> Iterator[PathSetting]:
         """Return channel-specific options, which can have any keys and values."""
         for key, value in values.items():
             here = ((*path, key), (*kinds, key))
@@ -91,10 +95,10 @@ class _View:
                 continue
             is_path = key.endswith(("_file", "_folder"))
             hide = not is_path and LOOKS_SECRET.search(str(value)) is not None
-            yield self._one(*here, SecretStr("") if hide else _written(value), "")
+            yield here[0], self._one(*here, SecretStr("") if hide else _written(value), "")
             short = key.removesuffix("_file")
             if short != key and short not in values and is_secret((*kinds, short)):
-                yield _secret((*path, short), _in_file(value))
+                yield (*path, short), _secret((*path, short), _in_file(value))
 
     def _one(
         self, path: KeyPath, kinds: KeyPath, value: SettingValue | SecretStr, about: str
@@ -144,7 +148,7 @@ def _written(value: object, field: FieldInfo | None = None) -> SettingValue | Se
     """Convert a value to its form in the file; a secret stays a secret."""
     kinds = () if field is None else field.metadata
     if isinstance(value, float) and any(isinstance(kind, Duration) for kind in kinds):
-        return _duration(value)
+        return duration_text(value)
     match value:
         case None | SecretStr() | bool() | int() | float():
             return value
@@ -154,7 +158,7 @@ def _written(value: object, field: FieldInfo | None = None) -> SettingValue | Se
             return float(value)
         case list() | tuple():
             timed = any(isinstance(kind, Durations) for kind in kinds)
-            return tuple(_duration(item) if timed else _word(item) for item in value)
+            return tuple(duration_text(item) if timed else _word(item) for item in value)
         case _:
             return str(value)
 
@@ -164,11 +168,3 @@ def _word(value: object) -> Word:
     if isinstance(value, bool | int | float):
         return value
     return MASK if isinstance(value, Mapping | list) else str(value)
-
-
-def _duration(seconds: float) -> str:
-    whole = round(seconds)
-    for size, unit in _UNITS:
-        if whole and whole % size == 0:
-            return f"{whole // size}{unit}"
-    return f"{whole}s"

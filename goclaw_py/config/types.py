@@ -45,6 +45,15 @@ def about(field: FieldInfo) -> str:
     return " ".join((field.description or "").split())
 
 
+def duration_text(seconds: float) -> str:
+    """Write a duration as in a settings file, in its largest whole unit."""
+    whole = round(seconds)
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "m")):
+        if whole and whole % size == 0:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"
+
+
 class EnvText(str):
     """The text of an environment variable."""
 

@@ -108,6 +108,7 @@ def test_a_lane_and_a_model_are_edited_and_effective(operator: Page, edited: Edi
     expect(row(page, "lanes/main.size")).to_contain_text("dashboard (127.0.0.1)")
     assert edited.lane() == 7
 
+    page.get_by_role("link", name="agents.main", exact=True).click()
     page.get_by_role("link", name="Edit agents.main", exact=True).click()
     page.get_by_label("model", exact=True).fill("openai:say I am another one")
     press(page, "Save")
@@ -116,11 +117,13 @@ def test_a_lane_and_a_model_are_edited_and_effective(operator: Page, edited: Edi
     assert run["outcome"] == "completed"
     assert "another one" in run["model"]
 
+    page.goto("/settings?section=history")
     history = page.get_by_role("region", name="History of edits")
     first = history.get_by_role("row").nth(1)
     for text in ("agents.main.model", "offline", "openai:say I am another one"):
         expect(first).to_contain_text(text)
 
+    page.goto("/settings?section=lanes")
     page.get_by_role("link", name="Edit lanes").click()
     press(page, "Reset main.size to the file's value")
     notice(page, "Saved.")
@@ -180,6 +183,10 @@ def test_what_a_variable_sets_is_shown_and_not_edited(operator: Page) -> None:
     expect(page.get_by_role("main")).to_contain_text("GOCLAW_LANE_CRON, which overrides edits")
     page.goto("/settings?q=api_key")
     expect(row(page, "agents.main/api_key")).to_contain_text("••••")
+    page.get_by_label("Search").fill("cron.size")
+    expect(row(page, "agents.main/api_key")).to_have_count(0)
+    expect(row(page, "lanes/cron.size")).to_contain_text("GOCLAW_LANE_CRON")
+    page.goto("/settings?section=agents.main")
     expect(page.get_by_role("main")).not_to_contain_text("a-key-of-the-tests")
 
 
@@ -231,6 +238,7 @@ def test_what_was_typed_outlives_an_expired_sign_in(operator: Page, edited: Edit
 def test_settings_are_edited_where_no_script_runs(edited: Edited, chromium: Browser) -> None:
     with visit(chromium, edited.url, DESK, java_script_enabled=False) as (context, _):
         page = signed_in(context.new_page())
+        page.get_by_role("link", name="queue", exact=True).click()
         page.get_by_role("link", name="Edit queue", exact=True).click()
         page.get_by_label("mode", exact=True).select_option("steer")
         press(page, "Save")
@@ -256,9 +264,11 @@ def test_the_forms_fit_every_screen(
     with visit(chromium, edited.url, screen) as (context, _):
         page = signed_in(context.new_page())
         artefacts(page, f"Settings {screen.name}")
-        for group in ("", "agents.main", "agents.main.budget", "heartbeat"):
-            page.goto(f"/settings/edit?group={group}" if group else "/settings")
-            artefacts(page, f"Edit {group} {screen.name}")
+        places = ["?section=scheduler", "?q=heartbeat", "?section=history"]
+        places += [f"/edit?group={group}" for group in ("agents.main", "heartbeat")]
+        for place in places:
+            page.goto(f"/settings{place}")
+            artefacts(page, f"Settings {place.partition('=')[2]} {screen.name}")
             assert violations(page) == []
             assert overflow(page) <= 0
     edited.edit("agents.main.budget.turns", None)

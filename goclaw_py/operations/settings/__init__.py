@@ -4,8 +4,9 @@
 
 The rules of SPEC OPS-11:
 
-Settings at run time. The page *Settings* and `config show` list every setting with value and
-origin, secrets masked. Some can be edited while gateways run: lanes' `size`; `queue`; `heartbeat`;
+Settings at run time. The page *Settings* and `config show` list every setting with the value in
+force and its origin, secrets masked; one that is not set has the value that it inherits or its
+default. Some can be edited while gateways run: lanes' `size`; `queue`; `heartbeat`;
 agents' `model`, `fallback`, `context_window`, `temperature`, `thinking`, `max_concurrent`,
 `budget`, `heartbeat`, `queue`; of accounts, chats and threads `agent`, `mention`,
 `context_messages`, `queue`; accounts' `groups`; chats' `enabled`. A `python:` model only in the

@@ -46,11 +46,11 @@ def show(
     ] = None,
     *,
     everything: Annotated[
-        bool, typer.Option("--all", help="Include settings that are not set, with a description.")
+        bool, typer.Option("--all", help="Include settings that are not set, and describe all.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show settings with their values and sources. Secrets are hidden.
+    """Show settings with the values in force and their sources. Secrets are hidden.
 
     While a gateway runs here, settings that were changed at run time are shown with these values.
 
@@ -65,10 +65,16 @@ def show(
 
         show_json(list[Setting], found)
         return
-    rows = [(one.path, _value(one), one.origin) for one in found]
+    rows = [(one.path, _value(one), one.origin, one_line(one.about, _ABOUT)) for one in found]
     empty = "no settings in this section; to list all: goclaw config show --all"
-    columns = ("SETTING", Column("VALUE", least=16), Column("SOURCE", drop=1, least=16))
-    show_table(columns, rows, empty=empty)
+    columns: list[str | Column] = [
+        "SETTING",
+        Column("VALUE", least=16),
+        Column("SOURCE", drop=1, least=16),
+    ]
+    if everything:
+        columns.append(Column("DESCRIPTION", drop=2, least=24))
+    show_table(columns, [row[: len(columns)] for row in rows], empty=empty)
 
 
 def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
@@ -96,12 +102,11 @@ def _says_something(one: Setting) -> bool:
     return one.kind is not OriginKind.DEFAULT or one.value not in (None, "", ())
 
 
-def _value(one: Setting, *, about: bool = True) -> str:
-    """Format a value as in a settings file."""
+def _value(one: Setting) -> str:
+    """Format the value in force as in a settings file."""
     match one.value:
         case None:
-            what = f": {one_line(one.about, _ABOUT)}" if about and one.about else ""
-            return f"not set{what}"
+            return one_line(one.in_force, _VALUE) or "not set"
         case bool():
             return str(one.value).lower()
         case tuple():
@@ -180,7 +185,7 @@ def _change(ctx: typer.Context, path: str, value: str | None, *, as_json: bool) 
     if as_json:
         show_json(Setting | None, after)
         return
-    old, new = ("not set" if one is None else _value(one, about=False) for one in (before, after))
+    old, new = ("not set" if one is None else _value(one) for one in (before, after))
     typer.echo(f"{path}: {new} (before: {old})" if old != new else f"{path}: {new} (as before)")
 
 

@@ -40,6 +40,8 @@ class Setting:
         origin: The source in words: ``default``, file and line, or name of the variable.
         secret: Whether the value is never shown.
         about: Its description, "" for keys that people choose.
+        in_force: What holds if it is not set: an inherited value, the default, or in words what
+            happens; "" if it is set.
     """
 
     path: str
@@ -48,6 +50,20 @@ class Setting:
     origin: str
     secret: bool = False
     about: str = ""
+    in_force: str = ""
+
+
+def value_text(setting: Setting) -> str:
+    """Return the value in force of a setting; "" if it is empty."""
+    match setting.value:
+        case None:
+            return setting.in_force
+        case bool():
+            return str(setting.value).lower()
+        case tuple():
+            return ", ".join(map(str, setting.value))
+        case _:
+            return str(setting.value)
 
 
 @dataclass(frozen=True, slots=True)

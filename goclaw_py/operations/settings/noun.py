@@ -12,12 +12,12 @@ SETTINGS: Final = Noun(
     "settings",
     SettingsService,
     pages={
-        Least.OPERATOR: ("GET /api/config", "GET /settings"),
+        Least.OPERATOR: ("GET /api/config", "GET /settings", "GET /settings/found"),
         Least.ADMIN: ("GET /settings/edit", "POST /settings/edit", "POST /settings/chat"),
     },
     text={
         "EditableSetting": "path value file_value choices",
-        "Setting": "path value origin about",
+        "Setting": "path value origin about in_force",
         "SettingEdit": "path value before after source",
         "SettingsView": "unavailable",
     },

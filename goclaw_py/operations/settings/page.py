@@ -20,11 +20,14 @@ from goclaw_py.operations.settings.models import (
     Setting,
     SettingChange,
     SettingsView,
+    value_text,
 )
 from goclaw_py.records import SettingEdit
 from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 
 _HISTORY: Final = 20
+_HISTORY_NAME: Final = "history"
+_CHAT_RULES: Final = "chat rules"
 _MAX_SEARCH_CHARS: Final = 100
 _KEY: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^.]+')
 
@@ -62,12 +65,32 @@ class SettingGroup:
         return any(field.editable is not None for field in self.fields)
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """An entry in the list of sections.
+
+    Args:
+        name: What the address has.
+        label: Its name below its ``parent``; that is "" at the top of the tree.
+        title: Its whole name.
+    """
+
+    name: str
+    label: str
+    title: str
+    parent: str = ""
+
+
 def routes(service: PageServices) -> list[Route]:
     """Return the page of settings, that of one group, and their forms."""
 
     async def show(request: Request) -> Response:
         facts = await _overview(service, request)
         return service.answer(request, "settings/page.html", facts)
+
+    async def found(request: Request) -> Response:
+        facts = await _overview(service, request)
+        return service.answer(request, "settings/found.html", facts)
 
     async def edit(request: Request) -> Response:
         name = request.query_params.get("group", "")
@@ -90,7 +113,7 @@ def routes(service: PageServices) -> list[Route]:
                 request, "settings/edit.html", _of_form(group, error), _status(error)
             )
         notice = "saved" if view is not None else "nothing"
-        return back_to("/settings", notice, group=name)
+        return back_to("/settings", notice, section=name)
 
     async def chat(request: Request) -> Response:
         given = await form(request)
@@ -100,11 +123,13 @@ def routes(service: PageServices) -> list[Route]:
         except (SettingError, SettingChanged, StoreUnavailable) as error:
             facts = await _overview(service, request)
             typed = {"chat": {**facts["chat"], **given}, "error": _sentence(error)}
+            typed |= {"section": _CHAT_RULES, "groups": []}
             return service.answer(request, "settings/page.html", {**facts, **typed}, _status(error))
-        return back_to("/settings", "saved")
+        return back_to("/settings", "saved", section=_CHAT_RULES)
 
     return [
         Route("/settings", show),
+        Route("/settings/found", found),
         Route("/settings/edit", edit, methods=["GET"]),
         Route("/settings/edit", save, methods=["POST"]),
         Route("/settings/chat", chat, methods=["POST"]),
@@ -112,31 +137,54 @@ def routes(service: PageServices) -> list[Route]:
 
 
 async def _overview(service: PageServices, request: Request) -> dict[str, Any]:
-    """Return the facts of the page with all settings."""
+    """Return the facts of the open section, or of what is searched.
+
+    Raises ``HTTPException`` (404) if there is no such section.
+    """
     settings = service.control.settings
     view = await settings.view()
     asked = request.query_params
     search = asked.get("q", "").strip()[:_MAX_SEARCH_CHARS]
-    before = _row(asked.get("before"))
-    history: Sequence[SettingEdit] | None = None
-    if not view.unavailable:
-        with suppress(StoreUnavailable):
-            history = await settings.history(limit=_HISTORY + 1, before=before)
     groups = _groups(view)
+    channels = sorted({one.name.split(".")[1] for one in groups if _is_channel(one.name)})
+    sections = [_section(one.name) for one in groups]
+    if channels and not view.unavailable:
+        sections.append(Section(_CHAT_RULES, "Rules for a chat", "Rules for a chat"))
+    sections.append(Section(_HISTORY_NAME, "History of edits", "History of edits"))
+    section = asked.get("section") or sections[0].name
+    if not search and section not in {one.name for one in sections}:
+        raise HTTPException(404, "there is no such section of the settings")
+    history: Sequence[SettingEdit] | None = None
+    if section == _HISTORY_NAME and not search and not view.unavailable:
+        with suppress(StoreUnavailable):
+            before = _row(asked.get("before"))
+            history = await settings.history(limit=_HISTORY + 1, before=before)
     return {
         "title": "Settings",
         "path": "/settings",
         "view": view,
-        "groups": _matching(groups, search),
+        "sections": sections,
+        "section": section,
+        "root": next((one.parent or one.name for one in sections if one.name == section), ""),
+        "groups": _matching(groups, search)
+        if search
+        else [one for one in groups if one.name == section],
         "search": search,
-        "changed": asked.get("group", ""),
         "history": history if history is None else history[:_HISTORY],
         "older": history[_HISTORY - 1].id if history and len(history) > _HISTORY else None,
-        "channels": sorted({one.name.split(".")[1] for one in groups if _is_channel(one.name)}),
+        "channels": channels,
         "chat_keys": CHAT_KEYS,
         "chat": dict.fromkeys(("channel", "id", "key", "value"), ""),
-        "value_of": value_of,
+        "value_of": value_text,
     }
+
+
+def _section(name: str) -> Section:
+    """Return the entry of a group: parts of an agent or a channel are below it."""
+    keys = _keys(name)
+    top = 2 if keys[0] in ("agents", "channels") else 1
+    label = ".".join(keys[top:])
+    return Section(name, label or name, name, ".".join(keys[:top]) if label else "")
 
 
 def _row(text: str | None) -> int | None:
@@ -144,19 +192,6 @@ def _row(text: str | None) -> int | None:
 
 
 # ---------------------------------------------------------------------------- groups
-
-
-def value_of(setting: Setting) -> str:
-    """Return the value of a setting; "" if it is not set."""
-    match setting.value:
-        case None:
-            return ""
-        case bool():
-            return str(setting.value).lower()
-        case tuple():
-            return ", ".join(map(str, setting.value))
-        case _:
-            return str(setting.value)
 
 
 def _groups(view: SettingsView) -> list[SettingGroup]:
@@ -197,8 +232,6 @@ def _is_channel(group: str) -> bool:
 
 def _matching(groups: Iterable[SettingGroup], search: str) -> list[SettingGroup]:
     """Return the settings in whose path, value, origin or description a text occurs."""
-    if not search:
-        return list(groups)
     word = search.casefold()
     found = []
     for group in groups:
@@ -206,7 +239,7 @@ def _matching(groups: Iterable[SettingGroup], search: str) -> list[SettingGroup]
             one
             for one in group.fields
             if word
-            in f"{one.setting.path}\n{value_of(one.setting)}\n{one.setting.origin}\n"
+            in f"{one.setting.path}\n{value_text(one.setting)}\n{one.setting.origin}\n"
             f"{one.setting.about}".casefold()
         )
         if fields:
@@ -235,7 +268,7 @@ def _of_form(group: SettingGroup, error: Exception | None = None) -> Facts:
         "path": "/settings",
         "group": group,
         "error": text,
-        "value_of": value_of,
+        "value_of": value_text,
     }
 
 

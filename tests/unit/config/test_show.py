@@ -76,6 +76,56 @@ def test_what_a_profile_sets_is_its_default(tmp_path: Path) -> None:
     assert found["lanes.main.size"].origin == "default"
 
 
+def test_settings_that_are_not_set_have_what_holds_in_their_place(tmp_path: Path) -> None:
+    """SPEC OPS-11: inherited values with their place, defaults of the code and of the profile."""
+    text = """
+[queue]
+mode = "steer"
+[agents.main]
+model = "openai:gpt-4o"
+[agents.main.queue]
+capacity = 7
+[agents.helper.heartbeat]
+interval = "2h"
+[scheduler]
+profile = "caco"
+[runs]
+timeout = "90s"
+[channels.telegram]
+mention = false
+[channels.telegram.queue]
+drop = "new"
+[channels.telegram.chats."-100".threads.5]
+agent = "main"
+"""
+    found = view(tmp_path, text)
+    assert all(bool(one.in_force) == (one.value is None) for one in found.values())
+    expected = {
+        "agents.main.queue.mode": ("steer", "inherited from queue.mode"),
+        "queue.capacity": ("10", "default"),
+        "queue.debounce_ms": ("800", "default"),
+        "agents.main.queue.debounce": ("speculative", "default"),
+        "agents.helper.queue.debounce": ("fixed", "default"),
+        "agents.main.budget.day.usd": ("20", "default"),
+        "agents.helper.budget.day.usd": ("no limit", "default"),
+        "agents.main.heartbeat.interval": ("30m", "default"),
+        "heartbeat.budget.usd": ("0.50", "default"),
+        "agents.main.command.timeout": ("90s", "inherited from runs.timeout"),
+        "scheduler.min_interval": ("1h", "default of profile caco"),
+        "scheduler.turns": ("no limit", "default of profile caco"),
+        "state.folder": (str(tmp_path / "state"), "default"),
+        "web.token": ("none", "default"),
+    }
+    topic = "channels.telegram.chats.-100.threads.5"
+    expected |= {
+        f"{topic}.mention": ("false", "inherited from channels.telegram.mention"),
+        f"{topic}.queue.drop": ("new", "inherited from channels.telegram.queue.drop"),
+        f"{topic}.queue.capacity": ("7", "inherited from agents.main.queue.capacity"),
+        f"{topic}.queue.mode": ("steer", "inherited from queue.mode"),
+    }
+    assert {path: (found[path].in_force, found[path].origin) for path in expected} == expected
+
+
 SECRETS = f"""
 [database]
 url = "postgresql://u:{SECRET}@h/d"

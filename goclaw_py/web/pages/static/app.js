@@ -377,7 +377,8 @@ function preview(form) {
     clearTimeout(timer);
     timer = setTimeout(show, 250);
   });
-  show();
+  // A search came with what it finds.
+  if (form.method === "post") show();
 }
 
 // A list of time zones is filled here: the browser knows them all.

@@ -22,51 +22,59 @@ def form(path: str, value: str, was: str, version: int = 0, file: str = "") -> d
     return {f"{name}:{path}": text for name, text in fields.items()}
 
 
-async def test_settings_are_shown_in_groups_with_their_origins(browser: Browser) -> None:
-    said = await browser.says(
-        "/settings",
-        "lanes.main.size".removeprefix("lanes."),
-        EDITED,
-        "/etc/goclaw.toml:2",
-        "the number of runs",
-        "••••",
-        "1 setting not set",
+async def test_one_section_is_shown_with_the_source_of_each_value(browser: Browser) -> None:
+    await browser.says("/settings", "main.size", EDITED.removeprefix("edited on "), "the number of")
+    await browser.says(
+        "/settings?section=queue", "mode", "steer, in force", "capacity", "GOCLAW_QUEUE__X"
     )
+    await browser.says("/settings?section=web", "••••", "file /run/token")
+    await browser.says("/settings?section=agents.main.budget", "/etc/goclaw.toml:9")
     raw = (await browser.get("/settings")).text
     assert 'href="/settings/edit?group=lanes"' in raw
-    assert "/settings/edit?group=web" not in raw
-    assert "<img src=x" not in raw
-    assert said.index("lanes") < said.index("agents.main.budget")
+    assert "day.usd" not in raw
+    assert 'section=agents.main"' in raw
+    assert 'section=agents.main.budget"' not in raw
+    assert "/settings/edit?group=web" not in (await browser.get("/settings?section=web")).text
+    agent = await browser.get("/settings?section=agents.main")
+    assert 'aria-current="page"><bdi>agents.main</bdi>' in agent.text
+    assert 'section=agents.main.budget"' in agent.text
+    assert "<img src=x" not in agent.text
+    for unknown in ("lane", "<b>"):
+        answer = await browser.get("/settings", params={"section": unknown})
+        assert answer.status_code == 404
 
 
 @pytest.mark.parametrize(("search", "there", "absent"), [
     ("LANES.MAIN", "main.size", "web.token"),
     ("goclaw.toml:9", "day.usd", "main.size"),
     ("what happens meanwhile", "mode", "main.size"),
+    ("STEER, in force", "mode", "main.size"),
     ("<script>", "No setting has this text", "main.size"),
 ])  # fmt: skip
 async def test_settings_can_be_searched(
     browser: Browser, search: str, there: str, absent: str
 ) -> None:
-    answer = await browser.get("/settings", params={"q": search})
-    tables = answer.text.partition('id="history"')[0]
-    assert there in tables
-    assert absent not in tables
-    assert "<script>" not in answer.text.replace("<script src", "")
+    for address in ("/settings", "/settings/found"):
+        answer = await browser.get(address, params={"q": search, "section": "lanes"})
+        assert there in answer.text
+        assert absent not in answer.text
+        assert "<script>" not in answer.text.replace("<script src", "")
+    assert "<html" not in answer.text
 
 
 async def test_the_history_of_edits_is_shown_in_pages(
     browser: Browser, control: FakeControl
 ) -> None:
-    await browser.says("/settings", "dashboard", "not set", EVIL.replace("\x1b", "\x1b"))
-    raw = (await browser.get("/settings")).text
-    assert 'href="/settings?before=6#history"' in raw
-    older = (await browser.get("/settings?before=6")).text
+    address = "/settings?section=history"
+    await browser.says(address, "dashboard", "default", EVIL.replace("\x1b", "\x1b"))
+    raw = (await browser.get(address)).text
+    assert f'href="{address}&amp;before=6"' in raw
+    older = (await browser.get(f"{address}&before=6")).text
     assert "Older edits" not in older
     for odd in ("x", "-1", "9" * 30):
-        assert (await browser.get("/settings", params={"before": odd})).status_code == 200
+        assert (await browser.get(f"{address}&before={odd}")).status_code == 200
     control.settings.history_failure = unavailable()
-    await browser.says("/settings", "Not available while the database is unavailable")
+    await browser.says(address, "Not available while the database is unavailable")
 
 
 async def test_a_form_has_the_settings_of_a_group(browser: Browser) -> None:
@@ -92,7 +100,7 @@ async def test_a_form_changes_what_was_changed_in_it(
     browser: Browser, control: FakeControl
 ) -> None:
     fields = form("lanes.main.size", "9", "4", 7, "2") | form("lanes.cron.size", "1", "1")
-    await browser.leads(LANES, "/settings?group=lanes&notice=saved", **fields)
+    await browser.leads(LANES, "/settings?section=lanes&notice=saved", **fields)
     ((changes, source),) = control.settings.changes
     assert changes == [SettingChange("lanes.main.size", "9", 7)]
     assert source == "dashboard (127.0.0.1)"
@@ -103,7 +111,7 @@ async def test_an_empty_field_is_a_reset_or_an_empty_list(
 ) -> None:
     group = "/settings/edit?group=queue"
     fields = form("queue.mode", "", "steer", 3) | form("agents.main.fallback", "", "a:1", 0, "a:1")
-    await browser.leads(group, "/settings?group=queue&notice=saved", **fields)
+    await browser.leads(group, "/settings?section=queue&notice=saved", **fields)
     (changes, _) = control.settings.changes[0]
     assert changes == [
         SettingChange("queue.mode", None, 3),
@@ -112,13 +120,13 @@ async def test_an_empty_field_is_a_reset_or_an_empty_list(
 
 
 async def test_a_value_can_be_reset(browser: Browser, control: FakeControl) -> None:
-    await browser.leads(LANES, "/settings?group=lanes&notice=saved", reset="7 lanes.main.size")
+    await browser.leads(LANES, "/settings?section=lanes&notice=saved", reset="7 lanes.main.size")
     assert control.settings.changes[0][0] == [SettingChange("lanes.main.size", None, 7)]
 
 
 async def test_an_unchanged_form_saves_nothing(browser: Browser, control: FakeControl) -> None:
     fields = form("lanes.main.size", " 4", "4", 7)
-    await browser.leads(LANES, "/settings?group=lanes&notice=nothing", **fields)
+    await browser.leads(LANES, "/settings?section=lanes&notice=nothing", **fields)
     assert control.settings.changes == []
 
 
@@ -149,7 +157,7 @@ async def test_what_was_typed_stays_in_a_form_that_was_refused(
 
 async def test_a_chat_gets_rules_of_its_own(browser: Browser, control: FakeControl) -> None:
     fields = {"channel": "telegram", "id": ' -1"0 ', "key": "mention", "value": "false"}
-    await browser.leads("/settings/chat", "/settings?notice=saved", **fields)
+    await browser.leads("/settings/chat", "/settings?section=chat+rules&notice=saved", **fields)
     path = 'channels.telegram.chats."-1\\"0".mention'
     assert control.settings.changes[0][0] == [SettingChange(path, "false", 0)]
     control.settings.failure = SettingError(path, "x", "must be true or false")
