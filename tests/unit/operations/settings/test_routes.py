@@ -55,6 +55,7 @@ async def test_settings_come_with_their_origin_and_without_secrets() -> None:
         found = (await client.get("/api/config")).json()
     assert [one["path"] for one in found] == [one.path for one in SETTINGS]
     about = {"kind": "file", "origin": "/etc/goclaw.toml:2", "secret": False, "about": ""}
+    about["in_force"] = ""
     assert found[0] == {"path": "lanes.main", "value": 3, **about}
     assert found[2]["value"] == ["30s", "5m"]
     assert (found[3]["value"], found[3]["origin"]) == (MASK, "file /run/token")
