@@ -245,7 +245,7 @@ def test_settings_are_edited_where_no_script_runs(edited: Edited, chromium: Brow
         notice(page, "Saved.")
         expect(row(page, "queue/mode")).to_contain_text("steer")
         page.get_by_role("link", name="Edit queue", exact=True).click()
-        page.get_by_label("mode", exact=True).select_option("not set")
+        page.get_by_label("mode", exact=True).select_option("default")
         press(page, "Save")
         notice(page, "Saved.")
     assert all(one["path"] != "queue.mode" or not one["edited"] for one in editable(edited))

@@ -82,7 +82,7 @@ async def test_a_form_has_the_settings_of_a_group(browser: Browser) -> None:
     said = await browser.says("/settings/edit?group=queue", "GOCLAW_QUEUE__X", "overrides edits")
     assert "cannot be edited here" in said
     raw = (await browser.get("/settings/edit?group=queue")).text
-    assert '<option value="" selected>not set</option>' in raw
+    assert '<option value="" selected>default: steer, in force</option>' in raw
     assert "<option>steer</option>" in raw
     assert 'name="value:queue.capacity"' not in raw
     place = CHAT.removesuffix(".agent")
