@@ -66,7 +66,7 @@ class SettingGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SettingSection:
     """An entry in the list of sections.
 
     Args:
@@ -149,8 +149,8 @@ async def _overview(service: PageServices, request: Request) -> dict[str, Any]:
     channels = sorted({one.name.split(".")[1] for one in groups if _is_channel(one.name)})
     sections = [_section(one.name) for one in groups]
     if channels and not view.unavailable:
-        sections.append(Section(_CHAT_RULES, "Rules for a chat", "Rules for a chat"))
-    sections.append(Section(_HISTORY_NAME, "History of edits", "History of edits"))
+        sections.append(SettingSection(_CHAT_RULES, "Rules for a chat", "Rules for a chat"))
+    sections.append(SettingSection(_HISTORY_NAME, "History of edits", "History of edits"))
     section = asked.get("section") or sections[0].name
     if not search and section not in {one.name for one in sections}:
         raise HTTPException(404, "there is no such section of the settings")
@@ -179,12 +179,12 @@ async def _overview(service: PageServices, request: Request) -> dict[str, Any]:
     }
 
 
-def _section(name: str) -> Section:
+def _section(name: str) -> SettingSection:
     """Return the entry of a group: parts of an agent or a channel are below it."""
     keys = _keys(name)
     top = 2 if keys[0] in ("agents", "channels") else 1
     label = ".".join(keys[top:])
-    return Section(name, label or name, name, ".".join(keys[:top]) if label else "")
+    return SettingSection(name, label or name, name, ".".join(keys[:top]) if label else "")
 
 
 def _row(text: str | None) -> int | None:
