@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from goclaw_py.web.pages.rendering import NAVIGATION
+from goclaw_py.web.pages.rendering import IN_MENU, NAVIGATION
 from tests.browser.conftest import DESK, PHONE, SaveArtefact, Screen, visit
 from tests.browser.dashboard import Dashboard
 from tests.browser.seen import (
@@ -106,7 +106,7 @@ def test_the_first_tab_leads_past_the_menu(page: Page) -> None:
 @pytest.mark.smoke
 def test_the_menu_leads_to_every_page(page: Page) -> None:
     page.goto("/")
-    for path, name in NAVIGATION:
+    for path, name in IN_MENU:
         page.get_by_role("navigation", name="Pages").get_by_role("link", name=name).click()
         title(page, name)
         assert page.url.endswith(path)

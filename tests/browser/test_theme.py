@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from goclaw_py.web.pages.rendering import NAVIGATION
+from goclaw_py.web.pages.rendering import IN_MENU, NAVIGATION
 from tests.browser.conftest import DESK, SaveArtefact, Screen, visit
 from tests.browser.dashboard import Dashboard
 from tests.browser.seen import Seen, live, overflow, press, title, violations, whole
@@ -80,7 +80,7 @@ def test_on_a_phone_the_menu_opens_over_the_page(small: Page, artefacts: SaveArt
     artefacts(small, "menu small")
     assert overflow(small) <= 0
     assert violations(small) == []
-    for _, name in NAVIGATION:
+    for _, name in IN_MENU:
         box = nav.get_by_role("link", name=name, exact=True).bounding_box()
         assert box is not None
         assert box["height"] >= 24

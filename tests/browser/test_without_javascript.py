@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from goclaw_py.web.pages.rendering import NAVIGATION
+from goclaw_py.web.pages.rendering import IN_MENU
 from tests.browser.dashboard import ANN, Dashboard
 from tests.browser.seen import fill_job, notice, press, title
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.real_time
 
 def test_every_page_can_be_read(plain: Page) -> None:
     plain.goto("/")
-    for _, name in NAVIGATION:
+    for _, name in IN_MENU:
         plain.get_by_role("navigation", name="Pages").get_by_role("link", name=name).click()
         title(plain, name)
     plain.goto("/chat?name=seed")

@@ -98,8 +98,11 @@ TABS: Final = (
 )
 """Pages that belong together: the first is in the menu."""
 
+IN_MENU: Final = tuple((entry.address, entry.name) for group in MENU for entry in group.entries)
+"""The pages of the menu: address, name."""
+
 NAVIGATION: Final = (
-    *((entry.address, entry.name) for group in MENU for entry in group.entries),
+    *IN_MENU,
     ("/timeline", "Timeline"),
     ("/audit", "Audit log"),
 )
