@@ -348,3 +348,20 @@ def test_usage_is_drawn_and_has_its_table(page: Page, dash: Dashboard) -> None:
     expect(page.get_by_role("row").filter(has_text="chat")).to_have_count(1)
     page.get_by_text("The same as a table").click()
     expect(page.get_by_role("table").first.get_by_role("row")).to_have_count(8)
+
+
+def test_the_first_page_leads_from_a_figure_and_a_warning_to_what_it_counts(
+    page: Page, dash: Dashboard
+) -> None:
+    """What needs a person names its subject first, and that leads to the list."""
+    dash.say("fail", chat="broken")
+    dash.ended("broken")
+    page.goto("/")
+    live(page)
+    entry = page.locator(".warnings .warning").filter(has_text="got no answer").first
+    assert entry.inner_text().strip()[0].isdigit()
+    entry.get_by_role("link").click()
+    title(page, "Deliveries")
+    page.goto("/")
+    page.locator("#figures a").filter(has_text="cost today").click()
+    title(page, "Usage")
