@@ -255,7 +255,9 @@ def test_a_run_that_failed_is_retried_and_forked(page: Page, dash: Dashboard) ->
     failed = dash.run_of("again", ended=True)["id"]
     page.goto(f"/runs/{failed}")
     expect(page.get_by_role("region", name="Answer")).to_contain_text("You asked me to fail")
-    expect(page.get_by_role("region", name="Why?")).to_contain_text("goclaw inbox retry")
+    expect(page.get_by_role("region", name="Why?")).to_contain_text(
+        "goclaw deliveries incoming retry"
+    )
     press(page, "Retry")
     notice(page, "It will be retried.")
     wait_for(lambda: len(dash.runs("again")) == 3, "a run that tries again")

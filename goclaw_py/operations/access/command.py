@@ -133,7 +133,7 @@ def tokens(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
 @tokens_app.command("show")
 def show_token(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """Print the token of the settings, with which the dashboard lets everybody in.
+    """Print the token of the settings, which opens the dashboard.
 
     It is that of web.token, web.token_file or web.token_env.
     """

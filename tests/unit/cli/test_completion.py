@@ -71,9 +71,11 @@ def test_a_shell_is_set_up(home: Path, tmp_path: Path, shell: str, file: str) ->
         command = ["bash", "--norc", "-c", f"{script}\ncomplete -p goclaw"]
         got = subprocess.run(command, capture_output=True, text=True, check=True)
         assert got.stdout.strip().endswith("goclaw")
-    got = complete("outb", shell=shell)
-    assert "outbox" in got.stdout
-    assert "inbox" not in got.stdout
+    got = complete("deliv", shell=shell)
+    assert "deliveries" in got.stdout
+    assert "jobs" not in got.stdout
+    # Former names are offered no more.
+    assert "outbox" not in complete("outb", shell=shell).stdout
 
 
 def test_names_come_from_the_gateway(gateway: ThreadGateway) -> None:

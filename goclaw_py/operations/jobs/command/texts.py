@@ -13,7 +13,7 @@ from goclaw_py.cli.context import named
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames
 from goclaw_py.cli.output import Printer, plain, when
-from goclaw_py.core.display_names import address, short_id
+from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import JobError, UnknownJob
 from goclaw_py.core.ids import Owner
 from goclaw_py.core.targets import chat_of, target_text
@@ -168,7 +168,7 @@ def _show_next(found: JobSnapshot) -> None:
     for number, at in enumerate(found.ahead):
         typer.echo(f"{'' if number else 'next':<6}{when(at, job.spec.zone, found.now)}")
     if job.state.value == "paused":
-        typer.echo(f"the job is paused; to resume it: goclaw jobs resume {short_id(job.id)}")
+        typer.echo(f"the job is paused; to resume it: goclaw jobs resume {job.spec.slug}")
     elif found.obstacle:
         typer.echo(plain(f"no upcoming run: {found.obstacle}"))
     if found.no_route:

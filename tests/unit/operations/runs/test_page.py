@@ -84,7 +84,7 @@ async def test_a_run_explains_itself_and_shows_what_was_sent_and_each_step(
     """SPEC OPS-3, OPS-4."""
     said = await browser.says("/runs/0190-aaaa", "<h1><bdi>Grüße")
     assert "Run 0190-aaaa failed: no such model." in said
-    assert "goclaw inbox retry 7" in said
+    assert "goclaw deliveries incoming retry 7" in said
     answer = said[said.index('id="answer"') : said.index('id="why"')]
     assert "hello" in answer
     assert "chat not found" in answer
