@@ -30,7 +30,7 @@ from goclaw_py.chat.inbound.ingestion import MessageIngestor
 from goclaw_py.chat.outbound.outbox_sender import OutboxSender
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.core.concurrency import WakeEvent
-from goclaw_py.core.errors import StoreUnavailable, ToolFailed
+from goclaw_py.core.errors import NoGateway, StoreUnavailable, ToolFailed
 from goclaw_py.core.ids import (
     CRON_LANE,
     MAIN_AGENT,
@@ -80,7 +80,7 @@ _numbers = count(1)
 
 
 def no_status() -> Coroutine[Any, Any, Any]:
-    raise AssertionError("the status is the application's to collect")
+    raise NoGateway("the status is the application's to collect")
 
 
 def message(

@@ -295,7 +295,10 @@ class PageServices:
         """Return the numbers beside entries of the menu, at most ``COUNTS_S`` old."""
         if self._pages.has_menu and self._now_s() >= self._counted_s + COUNTS_S:
             self._counted_s = self._now_s()
-            backlog = (await self.control.lanes.status()).backlog
+            try:
+                backlog = (await self.control.lanes.status()).backlog
+            except GoclawError:
+                return self._counts  # the page itself may work
             if backlog is not None:
                 self._counts = {"failed": backlog.dead, "approvals": backlog.approvals}
         return self._counts
