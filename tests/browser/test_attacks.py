@@ -24,7 +24,6 @@ from tests.browser.seen import (
     live,
     open_details,
     send,
-    title,
 )
 
 pytestmark = pytest.mark.real_time

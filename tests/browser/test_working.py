@@ -221,11 +221,7 @@ def test_the_timeline_leads_to_the_record_of_a_run(page: Page, dash: Dashboard) 
     send(page, "write plan.txt water the plants")
     expect(answers(page)).to_contain_text("Wrote plan.txt")
     until_confirmed(dash, "recorded")
-<<<<<<< HEAD
-    page.get_by_role("link", name="Runs").click()
-=======
     page.get_by_role("link", name="Runs", exact=True).click()
->>>>>>> f694b896 (tests: find the timeline as a tab of runs)
     page.get_by_role("link", name="Timeline").click()
     page.get_by_role("link", name="10m").click()
     stroke = page.get_by_role("link", name=re.compile("console recorded: completed after"))
