@@ -7,7 +7,17 @@ from playwright.sync_api import Dialog, Locator, Page, expect
 
 from tests.browser.conftest import Window
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import EXPRESSION, answer, fill_job, live, notice, press, title, violations
+from tests.browser.seen import (
+    EXPRESSION,
+    answer,
+    fill_job,
+    live,
+    notice,
+    overflow,
+    press,
+    title,
+    violations,
+)
 
 pytestmark = pytest.mark.real_time
 
@@ -50,13 +60,13 @@ def test_a_job_is_made_run_paused_changed_and_deleted(page: Page, dash: Dashboar
     expect(history.get_by_role("row").nth(1)).to_contain_text("ok")
     expect(history.get_by_role("row").nth(1)).to_contain_text("by hand")
     expect(history.locator("svg rect")).to_have_count(1)
-    history.get_by_text("Output").click()
+    history.locator("tbody summary").click()
     expect(history.locator("details pre")).to_have_text("they are wet")
 
     press(page, "Pause")
-    expect(page.locator(".lead")).to_contain_text("paused")
+    expect(page.locator("#state")).to_contain_text("paused")
     press(page, "Resume")
-    expect(page.locator(".lead")).to_contain_text("active")
+    expect(page.locator("#state")).to_contain_text("active")
     expect(page.get_by_role("region", name="Next runs").get_by_role("listitem")).to_have_count(5)
 
     page.get_by_role("link", name="Edit").click()
@@ -64,7 +74,7 @@ def test_a_job_is_made_run_paused_changed_and_deleted(page: Page, dash: Dashboar
     page.get_by_label(EXPRESSION).fill("2d")
     press(page, "Save")
     notice(page, "Saved.")
-    expect(page.locator(".lead")).to_contain_text("every 2 days")
+    expect(page.locator("#state")).to_contain_text("every 2 days")
     assert dash.get(f"/api/jobs/{job}")["spec"]["schedule"]["every_ms"] == 2 * 86_400_000
 
     asked: list[str] = []
@@ -76,7 +86,7 @@ def test_a_job_is_made_run_paused_changed_and_deleted(page: Page, dash: Dashboar
     page.once("dialog", refuse)
     press(page, "Delete")
     assert asked == ["Delete the job “Water the plants”?"]
-    expect(page.locator(".lead")).to_contain_text("active")
+    expect(page.locator("#state")).to_contain_text("active")
     answer(page, yes=True)
     press(page, "Delete")
     notice(page, "Removed.")
@@ -94,9 +104,9 @@ def test_a_second_window_shows_what_was_done(page: Page, window: Window, dash: D
     press(page, "Run now")
     row = other.get_by_role("region", name="History").get_by_role("row").nth(1)
     expect(row).to_contain_text("ok")
-    row.get_by_text("Output").click()
+    row.locator("summary").click()
     press(page, "Pause")
-    expect(other.locator(".lead")).to_contain_text("paused")
+    expect(other.locator("#state")).to_contain_text("paused")
     expect(row.locator("details pre")).to_be_visible()
     assert other.evaluate("() => window.__same")
     dash.client.delete(f"/api/jobs/{job}")
@@ -107,25 +117,87 @@ def test_the_list_finds_jobs_and_keeps_what_was_looked_for(page: Page, dash: Das
     page.goto("/jobs")
     page.get_by_label("Name", exact=True).fill("sheep")
     press(page, "Show")
-    rows = page.locator("li.row")
+    rows = page.locator("tbody tr")
     expect(rows).to_have_count(1)
-    press(rows, "Pause")
+    rows.get_by_label("Select Count the sheep").check()
+    press(page, "Pause")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("paused")
     expect(rows).to_contain_text("Count the sheep")
-    press(rows, "Run now")
+    rows.get_by_label("Select Count the sheep").check()
+    press(page, "Run now")
     expect(rows).to_contain_text("ok")
     for job in made:
         dash.client.delete(f"/api/jobs/{job}")
 
 
+def test_selected_jobs_are_changed_at_once(page: Page, dash: Dashboard) -> None:
+    """A selection stays while the live part changes; jobs that changed meanwhile are named."""
+    made = [dash.make_job(f"bulk {name}") for name in ("one", "two", "three")]
+    page.goto("/jobs?name=bulk")
+    live(page)
+    boxes = page.locator("tbody").get_by_role("checkbox")
+    page.get_by_label("Select all").check()
+    expect(boxes).to_have_count(3)
+    for box in boxes.all():
+        expect(box).to_be_checked()
+    dash.client.patch(f"/api/jobs/{made[0]}", json={"state": "paused"})
+    expect(page.locator(f"#job-{made[0]}")).to_contain_text("paused")
+    expect(boxes.first).to_be_checked()
+    press(page, "Pause")
+    notice(page, "Paused.")
+    expect(page.get_by_role("region", name="Not changed")).to_contain_text("bulk one: it is paused")
+    expect(page.locator("tbody .badge", has_text="paused")).to_have_count(3)
+
+    page.goto("/jobs?name=bulk")
+    live(page)
+    page.get_by_label("Select bulk two").check()
+    page.get_by_label("Select bulk three").check()
+    asked: list[str] = []
+
+    def refuse(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        dialog.dismiss()
+
+    page.once("dialog", refuse)
+    press(page, "Delete")
+    assert asked == ["Delete the selected jobs?"]
+    dash.client.delete(f"/api/jobs/{made[1]}")
+    expect(page.locator(f"#job-{made[1]}")).to_have_count(0)
+    page.get_by_label("Select bulk three").check()
+    answer(page, yes=True)
+    press(page, "Delete")
+    notice(page, "Removed.")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    assert dash.client.get(f"/api/jobs/{made[2]}").status_code == 404
+    dash.client.delete(f"/api/jobs/{made[0]}")
+
+
+def test_a_job_is_two_lines_on_a_phone(page: Page, dash: Dashboard) -> None:
+    """OPS-3: nothing beside the screen, and selected by touch."""
+    job = dash.make_job("phone " + "very long " * 15, text="echo " + "long " * 100)
+    page.set_viewport_size({"width": 360, "height": 780})
+    page.goto("/jobs?name=phone")
+    row = page.locator(f"#job-{job}")
+    box = row.bounding_box()
+    assert box is not None
+    assert box["height"] < 60
+    assert overflow(page) == 0
+    row.get_by_role("checkbox").check()
+    press(page, "Pause")
+    notice(page, "Paused.")
+    expect(row).to_contain_text("paused")
+    assert violations(page) == []
+    dash.client.delete(f"/api/jobs/{job}")
+
+
 def test_the_jobs_that_are_shown_are_sorted_by_a_head(page: Page, dash: Dashboard) -> None:
     jobs = [dash.make_job(f"sorted {name}") for name in ("b", "a")]
     page.goto("/jobs?name=sorted")
-    names = page.locator(".rows h2")
-    heads = page.get_by_role("group", name="Sort these jobs by")
+    names = page.locator("tbody td.wide a")
+    head = page.get_by_role("columnheader", name="Job")
     for first in ("sorted a", "sorted b"):
-        heads.get_by_role("button", name="Name").click()
+        head.get_by_role("button").click()
         expect(names.first).to_have_text(first)
     page.reload()
     expect(names.first).to_have_text("sorted b")

@@ -1,4 +1,4 @@
-"""The pages of heartbeats: cards with the last runs, buttons, and an editor of HEARTBEAT.md.
+"""The pages of heartbeats: a table with the last runs, buttons, and an editor of HEARTBEAT.md.
 
 A saved file replaces the version that the person saw. If the file was changed since, nothing is
 saved, and the page shows both (SPEC HB-3, HB-9, HB-11).
@@ -58,13 +58,12 @@ _STATES: Final[Mapping[str, Callable[[HeartbeatView], bool]]] = {
 }
 """The states by which heartbeats are listed. ``failing``: the last run failed."""
 
-STRIP: Final = 100
-"""The number of heartbeat runs of an agent that are shown as a strip."""
+STRIP: Final = 40
+"""The number of heartbeat runs that the page of an agent shows as a strip."""
 
-_STRIPS: Final = 500
-"""The same for all agents of the list together, but at least ``_SHORTEST`` of each."""
+SHORT_STRIP: Final = 12
+"""The same for each agent of the list."""
 
-_SHORTEST: Final = 15
 SHOWN: Final = 15
 _HEARTBEAT_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _REFUSED: Final = {
@@ -85,7 +84,7 @@ class ChecklistDraft:
 
 
 def routes(service: PageServices) -> list[Route]:
-    """Return the cards, the page of an agent, and their forms."""
+    """Return the list, the page of an agent, and their forms."""
     hearts = _Hearts(service)
     return [
         *service.routes(hearts.all),
@@ -113,7 +112,7 @@ class _Hearts:
     # ------------------------------------------------------------------ looking
 
     async def load(self, query: Query) -> Facts:
-        """Return the facts of the cards that match the filters."""
+        """Return the facts of the heartbeats that match the filters."""
         agents = await self._service.control.heartbeats.agents()
         fields = (one_of("agent", "Agent", agents),)
         filters = ListFilters("/heartbeats", "heartbeats", query, fields, ("", *_STATES))
@@ -124,10 +123,9 @@ class _Hearts:
         counts = [Tab("", len(views))]
         counts += [Tab(name, sum(map(is_in, views))) for name, is_in in _STATES.items()]
         shown = [view for view in views if _STATES.get(filters.show, bool)(view)]
-        strip = min(STRIP, max(_SHORTEST, _STRIPS // max(1, len(shown))))
         return {
             **WORDS,
-            "cards": await asyncio.gather(*(self._card(view, strip) for view in shown)),
+            "rows": await asyncio.gather(*(self._row(view, SHORT_STRIP) for view in shown)),
             "filters": replace(filters, tabs=tuple(counts)),
             "named": [key for view in shown for key in _named(view)],
         }
@@ -139,7 +137,7 @@ class _Hearts:
         fields = (Field("outcome", "Outcome", words), time_range("Started", "all"))
         filters = ListFilters(f"/heartbeats/{agent}", "runs", query, fields, anchor="#log")
         before = place(query.get("before"))
-        view, heartbeat_runs = await self._card(await self._view(agent))
+        view, heartbeat_runs = await self._row(await self._view(agent))
         rows = await self._service.control.heartbeats.log(
             agent,
             limit=SHOWN + 1,
@@ -209,7 +207,7 @@ class _Hearts:
     async def _view(self, agent: AgentName) -> HeartbeatView:
         return await self._service.control.heartbeats.view(agent)
 
-    async def _card(
+    async def _row(
         self, view: HeartbeatView, strip: int = STRIP
     ) -> tuple[HeartbeatView, list[HeartbeatRun]]:
         """Return a heartbeat and its last runs, the newest first."""
@@ -238,7 +236,7 @@ class _Hearts:
     # ------------------------------------------------------------------ doing
 
     async def act(self, request: Request) -> Response:
-        """Handle the buttons and forms of a card."""
+        """Handle the buttons and forms of a heartbeat."""
         fields = await form(request)
         agent = await self._known(request.path_params["agent"])
         draft = ChecklistDraft(event=fields.get("text", ""), mute=fields.get("for", ""))

@@ -1,4 +1,4 @@
-"""Texts of the heartbeat pages: runs, cards, and dry runs."""
+"""Texts of the heartbeat pages: runs, their states, and dry runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from goclaw_py.chat.outbound.ok_token import without_token
-from goclaw_py.core.text import cost
+from goclaw_py.core.text import cost, sentence
 from goclaw_py.core.time.durations import in_words
 from goclaw_py.core.time.texts import at
 from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
@@ -51,7 +51,7 @@ WORDS: Final[Mapping[str, object]] = {
     "at": at,
     "in_words": in_words,
     "status_of": _status,
-    "outcome_words": outcome_words,
+    "outcome": lambda heartbeat_run: sentence(outcome_words(heartbeat_run)),
     "advice": advice,
     "cost": cost,
     "said": _summary,

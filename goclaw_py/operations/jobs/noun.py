@@ -26,6 +26,7 @@ JOBS: Final = Noun(
             "GET /jobs/preview",
             "GET /jobs/{job}/edit",
             "POST /jobs/{job}/edit",
+            "POST /jobs/selected",
             "POST /jobs/{job}/{action}",
         ),
     },

@@ -6,7 +6,8 @@ Forms are in ``job_form``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -48,7 +49,16 @@ from goclaw_py.web.pages.filters import (
     of_agent,
     params_of,
 )
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
+from goclaw_py.web.pages.services import (
+    Facts,
+    Page,
+    PageServices,
+    Query,
+    back_to,
+    fields,
+    form,
+    place,
+)
 
 SHOWN: Final = 50
 _SHOWN_CHARS: Final = 160
@@ -62,6 +72,12 @@ STATISTICS_DAYS: Final = 30
 _STATES: Final = ("", *(state.value for state in JobState))
 _KINDS: Final = {"at": "once", "every": "interval", "cron": "cron"}
 _FILTERS: Final = ("state", "agent", "kind", "owner", "name")
+_ACTIONS: Final = {"run": "Run now", "pause": "Pause", "resume": "Resume", "delete": "Delete"}
+"""The buttons for selected jobs."""
+_CHANGES: Final = {"pause": (JobState.ACTIVE,), "resume": (JobState.PAUSED, JobState.DISABLED)}
+"""The states of jobs that an action changes; others change a job in any state."""
+_FAILED: Final = "failed"
+_STALE: Final = re.compile(r"([\w-]{1,64}):([a-z_]{1,32})", re.ASCII)
 _REFUSED: Final[Mapping[RunNow, str]] = {
     RunNow.ALREADY_RUNNING: texts.IS_RUNNING,
     RunNow.AT_CAPACITY: texts.NO_ROOM,
@@ -99,12 +115,13 @@ def routes(service: PageServices) -> list[Route]:
             return back_to_rows("/jobs", done, fields.get("rows", ""), _FILTERS)
         return back_to("/jobs" if done == "removed" else f"/jobs/{job.id}", done)
 
-    looks, filters = partial(_list, service), params_of(*_FILTERS)
+    looks, filters = partial(_list, service), params_of(*_FILTERS, "stale")
     live, frame = "jobs/jobs_live.html", "jobs/jobs.html"
     page = Page("/jobs", "jobs", "Jobs", looks, filters, 2.0, part=live, frame=frame)
     return [
         *service.routes(page),
         *service.routes(one),
+        Route("/jobs/selected", _selected(service), methods=["POST"]),
         Route("/jobs/{job}", show, methods=["GET"]),
         Route("/jobs/{job}/{action}", act, methods=["POST"]),
     ]
@@ -132,6 +149,60 @@ async def _do(service: PageServices, job: str, action: str) -> str | RunNow:
             raise HTTPException(404)
 
 
+def _selected(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
+    """Return a handler that runs, pauses, resumes or deletes the selected jobs.
+
+    Jobs that could not be changed, such as deleted ones, are listed in the answer.
+    """
+
+    async def answer(request: Request) -> Response:
+        sent = await fields(request)
+        ids = list(dict.fromkeys(value for name, value in sent if name == "job"))
+        action = dict(sent).get("do", "")
+        if action not in _ACTIONS or len(ids) > SHOWN:
+            raise HTTPException(422, f"do: {', '.join(_ACTIONS)}; job: at most {SHOWN} ids")
+        notice, stale = "nothing", []
+        for one in ids:
+            # One by one, to say of each whether it was changed: there is a page of them.
+            try:
+                job = await found(service, one)
+                is_due = job.id == one and job.state in _CHANGES.get(action, JobState)
+                done = await _do(service, job.id, action) if is_due else None
+            except NotFound:
+                done = None
+            except JobError:
+                stale.append(f"{one}:{_FAILED}")
+                continue
+            if isinstance(done, str) and not isinstance(done, RunNow):
+                notice = done
+            else:
+                stale.append(f"{one}:{done or 'unchanged'}")
+        more = {"stale": ",".join(stale)} if stale else {}
+        return back_to_rows("/jobs", notice, dict(sent).get("rows", ""), _FILTERS, **more)
+
+    return answer
+
+
+async def _stale(service: PageServices, text: str) -> list[tuple[str, str, str]]:
+    """Return the selected jobs in an address that were not changed: id, title, and why.
+
+    Deleted jobs have no title.
+    """
+
+    async def reason(job_id: str, word: str) -> tuple[str, str, str]:
+        try:
+            job = await found(service, job_id)
+        except NotFound:
+            return job_id, "", "it was deleted."
+        if word == _FAILED:
+            return job.id, job.spec.title, f"it is still {job.state}. Its own buttons say why."
+        refused = next((one for one in RunNow if one == word), None)
+        words = f"it is {job.state}." if refused is None else _REFUSED[refused]
+        return job.id, job.spec.title, words
+
+    return await asyncio.gather(*(reason(*one) for one in _STALE.findall(text)[:SHOWN]))
+
+
 async def _list(service: PageServices, query: Query) -> Facts:
     jobs = service.control.jobs
     fields = (
@@ -152,12 +223,17 @@ async def _list(service: PageServices, query: Query) -> Facts:
         limit=SHOWN,
         offset=(number - 1) * SHOWN,
     )
-    page, counts, settings = await asyncio.gather(
-        jobs.search(asked, BY), jobs.counts(asked, BY), jobs.scheduler()
+    page, counts, settings, stale = await asyncio.gather(
+        jobs.search(asked, BY),
+        jobs.counts(asked, BY),
+        jobs.scheduler(),
+        _stale(service, query.get("stale", "")),
     )
     whole = {"": sum(counts.values())} | {one.value: n for one, n in counts.items()}
     return {
         "jobs": page.jobs,
+        "actions": _ACTIONS,
+        "stale": stale,
         "plan": plan,
         "does": does,
         "at": at,
@@ -201,9 +277,10 @@ async def _one(service: PageServices, query: Query) -> Facts:
     before = place(query.get("before"))
     settings = await jobs.scheduler()
     since = settings.now - timedelta(days=STATISTICS_DAYS)
-    rows, stats = await asyncio.gather(
+    rows, stats, explained = await asyncio.gather(
         jobs.log(job.id, BY, limit=SHOWN + 1, status=status, before=before),
         jobs.stats(job.id, BY, since=since),
+        service.control.why(f"job:{job.id}"),
     )
     more, rows = len(rows) > SHOWN, rows[:SHOWN]
     durations = [row.duration_s for row in rows if row.duration_s is not None]
@@ -223,6 +300,7 @@ async def _one(service: PageServices, query: Query) -> Facts:
             f"{key} = {_value(one)}" for key, one in sorted(job.spec.policy.items())
         ),
         "stats": stats,
+        "explained": explained,
         "days": STATISTICS_DAYS,
         "rows": rows,
         "why": _why,

@@ -212,11 +212,10 @@ function follow(part) {
 
 // ---------------------------------------------------------------- tables
 
-// What has data-sorts, a table or a list below .heads, is sorted by the head that is pressed: the
-// rows that are shown. In a list, data-column says what belongs to which head. The order is kept
-// when the live part brings new rows, and in the address: sort=NAME:COLUMN, with :down for the
-// largest first.
-const orders = new Map(); // of each table or list by its name: [column, descending]
+// A table with data-sorts is sorted by the head that is pressed: the rows that are shown. The order
+// is kept when the live part brings new rows, and in the address: sort=NAME:COLUMN, with :down for
+// the largest first. A head with data-selects gets a checkbox that sets all those of that name.
+const orders = new Map(); // of each table by its name: [column, descending]
 for (const one of new URL(location.href).searchParams.get("sort")?.split(",") ?? []) {
   const [name, column, way] = one.split(":");
   orders.set(name, [Number(column), way === "down"]);
@@ -230,7 +229,7 @@ function keepOrders() {
 }
 
 function valueOf(row, column) {
-  const cell = row.cells?.[column] ?? row.querySelector(`[data-column="${column}"]`);
+  const cell = row.cells[column];
   const time = cell?.querySelector("time");
   return cell?.dataset.value ?? (time ? String(Date.parse(time.dateTime)) : cell?.textContent.trim()) ?? "";
 }
@@ -245,18 +244,19 @@ function sortTables(root) {
   for (const table of root.querySelectorAll("[data-sorts]")) {
     const name = table.dataset.sorts;
     const [column, isDown] = orders.get(name) ?? [];
-    const heads = table.tHead?.rows[0].cells ?? table.previousElementSibling.children;
-    const body = table.tBodies?.[0] ?? table;
-    for (const [place, head] of [...heads].entries()) {
-      if (head.querySelector(".hidden")) continue; // the column of buttons
+    const body = table.tBodies[0];
+    for (const [place, head] of [...table.tHead.rows[0].cells].entries()) {
+      const { selects } = head.dataset;
+      if (selects && !head.firstElementChild?.type)
+        head.replaceChildren(Object.assign(document.createElement("input"), { type: "checkbox", id: `all-${selects}`, ariaLabel: "Select all" }));
+      if (selects || head.querySelector(".hidden")) continue; // no order: buttons, checkboxes
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = head.textContent;
       button.dataset.sort = `${name}:${place}`;
       head.replaceChildren(button);
       const order = place !== column ? "none" : isDown ? "descending" : "ascending";
-      if (head.nodeName === "TH") head.setAttribute("aria-sort", order);
-      else button.ariaPressed = String(place === column);
+      head.setAttribute("aria-sort", order);
       button.dataset.order = order;
     }
     if (column === undefined) continue;
@@ -329,6 +329,11 @@ function zoomable() {
 }
 
 if (document.querySelector("[data-live^='/live/timeline']")) zoomable();
+
+document.addEventListener("change", ({ target }) => {
+  const name = target.closest("th")?.dataset.selects;
+  if (name) for (const box of document.getElementsByName(name)) box.checked = target.checked;
+});
 
 // ---------------------------------------------------------------- forms
 

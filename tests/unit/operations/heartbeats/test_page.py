@@ -87,12 +87,12 @@ def beats(count: int) -> list[HeartbeatRun]:
 # ---------------------------------------------------------------------------- looking
 
 
-async def test_each_agent_has_a_card_in_words(browser: Browser, control: FakeControl) -> None:
+async def test_each_agent_has_a_row_in_words(browser: Browser, control: FakeControl) -> None:
     """SPEC HB-9."""
     control.named = KnownNames({replace(CHAT, thread=None): "Family"})
     await browser.says(
         "/heartbeats",
-        *('href="/heartbeats/main"', 'href="/heartbeats/helper"', ">on</span> every 30 minutes"),
+        *('href="/heartbeats/main"', 'href="/heartbeats/helper"', "every 30 minutes"),
         *("Tue 3 Mar 2026, 09:27 (Europe/Berlin)", ">Family</bdi>", "telegram.work:-1005:7"),
         *("$0.0123", "this month: $0.0246", "could not be delivered"),
         "Nothing needed attention, so no message was sent.",
@@ -101,10 +101,10 @@ async def test_each_agent_has_a_card_in_words(browser: Browser, control: FakeCon
 
 async def test_what_is_missing_has_its_advice(browser: Browser, hearts: Hearts) -> None:
     hearts.heartbeat_runs = []
-    await browser.says("/heartbeats", "There has been no heartbeat run yet.")
+    await browser.says("/heartbeats", "none yet")
     hearts.texts[MAIN] = []
-    told = ("“Run now” starts one immediately.", "Add what the agent should check.")
-    await browser.says("/heartbeats/main", *told)
+    told = ("There has been no heartbeat run yet.", "“Run now” starts one immediately")
+    await browser.says("/heartbeats/main", *told, "Add what the agent should check.")
     route = Route(CHAT, problem="the bot was blocked")
     hearts.views = {MAIN: replace(hearts.views[MAIN], route=route)}
     await browser.says("/heartbeats", "but cannot be delivered", "the bot was blocked")
@@ -114,21 +114,24 @@ async def test_what_is_missing_has_its_advice(browser: Browser, hearts: Hearts) 
 
 async def test_the_strip_tells_more_than_colours(browser: Browser, hearts: Hearts) -> None:
     text = (await browser.get("/heartbeats")).text
-    assert text.count('class="heartbeat-run ') == 3
+    assert text.count("<title>") == 1 + 3  # of the page, and one for each run
+    assert 'aria-label="delivery failed"' in text
+    text = (await browser.get("/heartbeats/helper")).text
     dead = text.partition('href="/heartbeats/helper?heartbeat_run=019b-dead#chosen"')[2]
     told = dead.partition("</a>")[0]
-    assert 'title="Tue 3 Mar 2026, 08:30 (Europe/Berlin): delivery failed"' in told
-    assert "✕" in told
-    skipped = text.partition("heartbeat_run=019b-skipped#chosen")[0].rpartition("<a ")[2]
-    assert 'class="heartbeat-run idle"' in skipped
+    assert "<title>Tue 3 Mar 2026, 08:30 (Europe/Berlin): delivery failed</title>" in told
+    # An exclamation mark.
+    assert told.partition('<g class="bad">')[2].count("<rect") == 2
     chosen = (await browser.get(f"/heartbeats/main?heartbeat_run={OK.id}")).text
     assert chosen.count('aria-current="true"') == 1
-    one = chosen.partition(f'id="heartbeat-run-{OK.id}"')[2].partition("</li>")[0]
+    one = chosen.partition(f'id="heartbeat-run-{OK.id}"')[2].partition("</a>")[0]
     assert 'aria-current="true"' in one
     hearts.heartbeat_runs = beats(120)
-    text = (await browser.get("/heartbeats")).text
-    assert text.count('class="heartbeat-run ') == page.STRIP
-    assert text.index("heartbeat_run=b-99#") < text.index("heartbeat_run=b-0#")
+    text = (await browser.get("/heartbeats/main")).text
+    assert text.count('id="heartbeat-run-') == page.STRIP
+    assert text.index("heartbeat_run=b-0#") < text.index("heartbeat_run=b-39#")
+    text = (await browser.get("/heartbeats?agent=main")).text
+    assert text.count("<title>") == 1 + page.SHORT_STRIP
 
 
 async def test_a_chosen_heartbeat_run_is_told(browser: Browser, hearts: Hearts) -> None:
@@ -205,7 +208,7 @@ async def test_a_heartbeat_run_by_hand_is_shown(browser: Browser, hearts: Hearts
     place = "/heartbeats/main?heartbeat_run=019b-now&notice=asked"
     await browser.leads("/heartbeats/main/run", place)
     assert ("run_now", MAIN) in hearts.calls
-    await browser.says(place, "it is running")
+    await browser.says(place, "It is running.")
     for refused in NoHeartbeat:
         hearts.hand = refused
         await browser.refuses("/heartbeats/main/run", 409, page._REFUSED[refused])
@@ -263,8 +266,8 @@ async def test_an_agent_is_told_something(browser: Browser, hearts: Hearts) -> N
 async def test_the_checklist_shows_what_is_done_too(browser: Browser, file: Files) -> None:
     """SPEC HB-3."""
     text = (await browser.get("/heartbeats/main")).text
-    items = text.partition('<ul class="marks">')[2].partition("</ul>")[0].split("<li ")[1:]
-    assert ["done" in item.partition(">")[0] for item in items] == [False, True, False]
+    items = text.partition('aria-label="Items"')[2].partition("</table>")[0].split("<tr>")[1:]
+    assert ["(done)" in item for item in items] == [False, True, False]
     assert [">Done</button>" in item for item in items] == [True, False, True]
     assert "every 2h: post" in items[2]
     assert f'<textarea id="text" name="text" rows="12" spellcheck="false">\n{LIST}<' in text

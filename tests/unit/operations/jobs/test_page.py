@@ -6,7 +6,9 @@ import html
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
+import httpx
 import pytest
 
 from goclaw_py.core.errors import UnknownJob
@@ -29,7 +31,7 @@ from goclaw_py.schedule.jobs.models import (
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
 from tests.unit.web.fakes import FakeControl, unavailable
-from tests.unit.web.pages.conftest import ORIGIN, Browser
+from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser
 from tests.unit.web.pages.past import began, ran
 from tests.unit.web.pages.test_site import ATTACK, check_that_nothing_runs
 
@@ -51,6 +53,11 @@ async def made(jobs: Jobs, slug: str = "standup", **draft: Any) -> Job:
 
 async def job_of(jobs: Jobs, name: str = "standup") -> Job:
     return await jobs.service.get(name, BY)
+
+
+async def send_selected(browser: Browser, fields: list[tuple[str, str]]) -> httpx.Response:
+    content = urlencode(fields).encode()
+    return await browser.post("/jobs/selected", content=content, headers={**ORIGIN, **FORM})
 
 
 async def all_of(jobs: Jobs) -> list[Job]:
@@ -100,7 +107,7 @@ async def test_jobs_are_found(query: str, slugs: list[str], browser: Browser, jo
     await made(jobs, "two", paused=True)
     await made(jobs, "three", agent=AgentName("helper"))
     text = (await browser.get(f"/jobs?{query}")).text
-    assert [slug for slug in ("one", "two", "three") if f">{slug}</a>" in text] == slugs
+    assert [slug for slug in ("one", "two", "three") if f"<bdi>{slug}</bdi></a>" in text] == slugs
     assert ("No job matches." in text) is (not slugs)
 
 
@@ -154,13 +161,72 @@ async def test_a_job_is_paused_resumed_and_deleted(browser: Browser, jobs: Jobs)
     job = await made(jobs)
     await browser.leads(f"/jobs/{job.id}/pause", "/jobs?notice=paused", back="list")
     assert (await job_of(jobs)).state is JobState.PAUSED
-    await browser.says("/jobs", "Resume")
+    await browser.says(f"/jobs/{job.id}", ">Resume</button>")
     await browser.leads(f"/jobs/{job.id}/resume", f"/jobs/{job.id}?notice=resumed")
     assert (await job_of(jobs)).state is JobState.ACTIVE
     await browser.leads(f"/jobs/{job.id}/delete", "/jobs?notice=removed", back="job")
     with pytest.raises(UnknownJob):
         await job_of(jobs, job.id)
     await browser.refuses(f"/jobs/{job.id}/delete", 404)
+
+
+async def test_selected_jobs_are_run_paused_resumed_and_deleted(
+    browser: Browser, jobs: Jobs
+) -> None:
+    one, two, three = [(await made(jobs, slug)).id for slug in ("one", "two", "three")]
+    ids = [("job", one), ("job", two), ("rows", "agent=main&page=1&next=http://x")]
+    place = "/jobs?agent=main&page=1&notice="
+
+    async def act(action: str, notice: str) -> None:
+        answer = await send_selected(browser, [*ids, ("do", action)])
+        assert (answer.status_code, answer.headers["location"]) == (303, place + notice)
+
+    await act("run", "asked")
+    assert jobs.hand.asked == ["one", "two"]
+    await act("pause", "paused")
+    assert [job.state for job in await all_of(jobs)] == ["active", "paused", "paused"]
+    await act("resume", "resumed")
+    assert {job.state for job in await all_of(jobs)} == {JobState.ACTIVE}
+    await act("delete", "removed")
+    assert [job.id for job in await all_of(jobs)] == [three]
+
+
+async def test_selected_jobs_that_changed_meanwhile_are_named(browser: Browser, jobs: Jobs) -> None:
+    """Others of the selection are changed nevertheless."""
+    kept, over = await made(jobs, "kept"), await made(jobs, "over", name="Over & out", paused=True)
+    gone = await made(jobs, "gone")
+    await jobs.service.delete(gone.id, BY)
+
+    async def act(action: str, *chosen: Job) -> str:
+        ids = [("job", job.id) for job in chosen]
+        answer = await send_selected(browser, [*ids, ("do", action)])
+        assert answer.status_code == 303
+        return await browser.says(answer.headers["location"], "Not changed")
+
+    said = await act("pause", kept, over, gone)
+    assert (await job_of(jobs, kept.id)).state is JobState.PAUSED
+    assert "Over & out</bdi></a>: it is paused." in said
+    assert "</code>: it was deleted." in said
+    jobs.hand.answer = RunNow.AT_CAPACITY
+    assert page._REFUSED[RunNow.AT_CAPACITY] in await act("run", kept)
+    once = await made(jobs, "once", schedule=At(FRIDAY + timedelta(hours=1)), paused=True)
+    jobs.clock.at += timedelta(hours=2)
+    assert "it is still paused." in await act("resume", once)
+    assert "Not changed" not in await browser.says("/jobs?stale=%00:x,<b>:y,none")
+
+
+async def test_only_jobs_of_a_page_are_changed_at_once(browser: Browser, jobs: Jobs) -> None:
+    job = await made(jobs)
+    many = [("job", f"{number:036}") for number in range(SHOWN + 1)]
+    for fields in (
+        [("job", job.id), ("do", "explode")], [("job", job.id)], [*many, ("do", "delete")],
+    ):  # fmt: skip
+        answer = await send_selected(browser, fields)
+        assert answer.status_code == 422
+    # By their ids only: what names several jobs, or another one, changes none.
+    answer = await send_selected(browser, [("job", "standup"), ("do", "delete")])
+    assert answer.headers["location"] == "/jobs?stale=standup%3Aunchanged&notice=nothing"
+    assert await all_of(jobs) == [job]
 
 
 async def test_what_cannot_be_done_is_said_on_its_page(browser: Browser, jobs: Jobs) -> None:
