@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from functools import partial
 from typing import Final
 
@@ -101,4 +102,19 @@ async def _load(control: Control, query: Query) -> Facts:
         "labels": LABELS,
         "said": approval_texts.answer,
         "about": approval_texts.about,
+        "values_of": _values,
     }
+
+
+def _values(arguments: str) -> list[tuple[str, str]] | None:
+    """Return the arguments of a call as names and texts; None if they are no JSON object."""
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):  # no JSON, or nested too deep
+        return None
+    if not isinstance(given, dict):
+        return None
+    return [
+        (name, one if isinstance(one, str) else json.dumps(one, ensure_ascii=False))
+        for name, one in given.items()
+    ]

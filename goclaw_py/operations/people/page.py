@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -18,7 +18,7 @@ from goclaw_py.core.errors import AlreadyInvited, NotFound
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.web_links import WEB
 from goclaw_py.operations.control import Control
-from goclaw_py.records import Chat, unapproved
+from goclaw_py.records import Chat, LastActivity, unapproved
 from goclaw_py.web.guard import LOCAL_NAMES
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
@@ -26,8 +26,11 @@ _FRAME: Final = "people/page.html"
 _ROLES: Final = ("owner", "guest")
 _TAKEN: Final = "{} is, or was, invited: take another name, or choose “the same person”."
 
-SHOWN: Final = 100
+SHOWN: Final = 50
 """The number of people on a page."""
+
+_HEARD: Final = 200
+"""The number of chats, the newest first, by which the page says when people were last seen."""
 
 
 def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[Route]:
@@ -118,7 +121,7 @@ async def _load(control: Control, now: Callable[[], datetime], query: Query) -> 
         control.people.guests(),
         control.people.requests(),
         control.people.chats(limit=200),
-        control.people.activity(),
+        control.people.activity(limit=_HEARD),
     )
     groups = [chat for chat in chats if chat.peer is not PeerKind.DIRECT]
     return {
@@ -128,6 +131,7 @@ async def _load(control: Control, now: Callable[[], datetime], query: Query) -> 
         "guests": guests,
         "now": now(),
         "unapproved": await unapproved(control.people.list, chats),
+        "last_seen": _last_seen(heard),
         # Groups that the settings allow need no decision.
         "served": {(one.target.channel, one.target.account, one.target.chat) for one in heard},
         "asking": asking,
@@ -135,6 +139,13 @@ async def _load(control: Control, now: Callable[[], datetime], query: Query) -> 
         # What the form shows; only the page after a mistake has more in it.
         "code": "",
         "name": "",
+    }
+
+
+def _last_seen(heard: Sequence[LastActivity]) -> dict[tuple[str, str, str], datetime]:
+    """Return when people last wrote, by channel, account and id. ``heard``: the newest first."""
+    return {
+        (one.target.channel, one.target.account, one.sender_id): one.at for one in reversed(heard)
     }
 
 

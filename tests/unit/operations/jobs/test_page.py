@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -55,7 +56,7 @@ async def job_of(jobs: Jobs, name: str = "standup") -> Job:
     return await jobs.service.get(name, BY)
 
 
-async def send_selected(browser: Browser, fields: list[tuple[str, str]]) -> httpx.Response:
+async def send_selected(browser: Browser, fields: Sequence[tuple[str, str]]) -> httpx.Response:
     content = urlencode(fields).encode()
     return await browser.post("/jobs/selected", content=content, headers={**ORIGIN, **FORM})
 
@@ -182,7 +183,7 @@ async def test_selected_jobs_are_run_paused_resumed_and_deleted(
         assert (answer.status_code, answer.headers["location"]) == (303, place + notice)
 
     await act("run", "asked")
-    assert jobs.hand.asked == ["one", "two"]
+    assert jobs.runner.asked == ["one", "two"]
     await act("pause", "paused")
     assert [job.state for job in await all_of(jobs)] == ["active", "paused", "paused"]
     await act("resume", "resumed")
@@ -207,7 +208,7 @@ async def test_selected_jobs_that_changed_meanwhile_are_named(browser: Browser, 
     assert (await job_of(jobs, kept.id)).state is JobState.PAUSED
     assert "Over & out</bdi></a>: it is paused." in said
     assert "</code>: it was deleted." in said
-    jobs.hand.answer = RunNow.AT_CAPACITY
+    jobs.runner.answer = RunNow.AT_CAPACITY
     assert page._REFUSED[RunNow.AT_CAPACITY] in await act("run", kept)
     once = await made(jobs, "once", schedule=At(FRIDAY + timedelta(hours=1)), paused=True)
     jobs.clock.at += timedelta(hours=2)
@@ -217,7 +218,7 @@ async def test_selected_jobs_that_changed_meanwhile_are_named(browser: Browser, 
 
 async def test_only_jobs_of_a_page_are_changed_at_once(browser: Browser, jobs: Jobs) -> None:
     job = await made(jobs)
-    many = [("job", f"{number:036}") for number in range(SHOWN + 1)]
+    many: list[tuple[str, str]] = [("job", f"{number:036}") for number in range(SHOWN + 1)]
     for fields in (
         [("job", job.id), ("do", "explode")], [("job", job.id)], [*many, ("do", "delete")],
     ):  # fmt: skip

@@ -96,7 +96,7 @@ async def test_people_of_the_web_chat_are_listed_apart(browser: Browser) -> None
 
 async def test_an_unknown_code_is_said_where_it_was_typed(browser: Browser) -> None:
     told = (
-        'role="alert">no valid pairing request has the code',
+        *('role="alert">', "no valid pairing request has the code"),
         'value="WRONG" aria-invalid="true"',
         'data-live="/live/people"',
     )
