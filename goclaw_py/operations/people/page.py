@@ -142,10 +142,11 @@ async def _load(control: Control, now: Callable[[], datetime], query: Query) -> 
     }
 
 
-def _last_seen(heard: Sequence[LastActivity]) -> dict[tuple[str, str, str], datetime]:
-    """Return when people last wrote, by channel, account and id. ``heard``: the newest first."""
+def _last_seen(activity: Sequence[LastActivity]) -> dict[tuple[str, str, str], datetime]:
+    """Return when people last wrote, by channel, account and id. ``activity``: the newest first."""
     return {
-        (one.target.channel, one.target.account, one.sender_id): one.at for one in reversed(heard)
+        (one.target.channel, one.target.account, one.sender_id): one.at
+        for one in reversed(activity)
     }
 
 
