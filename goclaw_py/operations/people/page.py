@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from goclaw_py.core.errors import AlreadyInvited, NotFound
 from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.text import visible_line
 from goclaw_py.core.web_links import WEB
 from goclaw_py.operations.control import Control
 from goclaw_py.records import Chat, LastActivity, unapproved
@@ -131,6 +132,8 @@ async def _load(control: Control, now: Callable[[], datetime], query: Query) -> 
         "guests": guests,
         "now": now(),
         "unapproved": await unapproved(control.people.list, chats),
+        # What turns the direction of a name would turn its row, too.
+        "line": visible_line,
         "last_seen": _last_seen(heard),
         # Groups that the settings allow need no decision.
         "served": {(one.target.channel, one.target.account, one.target.chat) for one in heard},

@@ -23,7 +23,7 @@ from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import JobError, NotFound, UnknownJob
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.targets import Maker, chat_of, target_text
-from goclaw_py.core.text import cost, first_words, sentence
+from goclaw_py.core.text import cost, first_words, sentence, visible_line
 from goclaw_py.core.time.texts import at
 from goclaw_py.operations.jobs.models import JobChange, Requester, RunNow, StartedNow
 from goclaw_py.records import JobQuery
@@ -195,10 +195,10 @@ async def _stale(service: PageServices, text: str) -> list[tuple[str, str, str]]
         except NotFound:
             return job_id, "", "it was deleted."
         if word == _FAILED:
-            return job.id, job.spec.title, f"it is still {job.state}. Its own buttons say why."
+            return job.id, _title(job), f"it is still {job.state}. Its own buttons say why."
         refused = next((one for one in RunNow if one == word), None)
         words = f"it is {job.state}." if refused is None else _REFUSED[refused]
-        return job.id, job.spec.title, words
+        return job.id, _title(job), words
 
     return await asyncio.gather(*(reason(*one) for one in _STALE.findall(text)[:SHOWN]))
 
@@ -236,6 +236,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
         "stale": stale,
         "plan": plan,
         "does": does,
+        "titled": _title,
         "at": at,
         "remark": partial(remark, is_enabled=settings.enabled),
         "total": whole.get(state, 0),
@@ -253,6 +254,11 @@ def _place_of(owner: str) -> str:
     """Return the key of the display name of an owner, the owner itself if that is no chat."""
     found = chat_of(Owner(owner))
     return owner if found is None else address(found[0])
+
+
+def _title(job: Job) -> str:
+    """Return the title of a job on one line; what turns its direction would turn its row, too."""
+    return visible_line(job.spec.title) or job.spec.slug
 
 
 def _page_number(text: str) -> int:
@@ -339,7 +345,7 @@ def _why(row: LoggedOccurrence) -> str:
 def does(payload: Payload) -> str:
     """Return what a job does, in one line."""
     kind, text = kind_and_text(payload)
-    return f"{kind}: {first_words(text, _SHOWN_CHARS)}"
+    return f"{kind}: {visible_line(first_words(text, _SHOWN_CHARS))}"
 
 
 def remark(job: Job, *, is_enabled: bool) -> str:
