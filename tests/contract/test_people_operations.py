@@ -83,7 +83,7 @@ async def test_a_name_with_earlier_conversations_is_for_the_same_person_only(
     assert (await people.invite("an")).name == "an"
 
 
-@pytest.mark.parametrize("name", ["", "a b", "ann.trip", "-ann", "x" * 33, "Änne", "a/b", "a:b"])
+@pytest.mark.parametrize("name", ["", "a b", "ann.trip", "-ann", "x" * 33, "a😀", "a/b", "a:b"])
 async def test_a_name_that_cannot_be_is_refused(people: People, name: str) -> None:
     with pytest.raises(ValueError, match="1 to 32 characters"):
         await people.invite(name)

@@ -72,9 +72,10 @@ RUN                 SESSION  STARTED              TOOK   OUTCOME
 0190-bbbb           job x    2026-01-02 03:04:05         running
 more columns: --wide"""),
     ("runs list", 120, """
-RUN                 SESSION  TRIGGER  STARTED              TOOK   OUTCOME              KEY
-01a20492-c3f7-7c11  Ann      chat     2026-01-02 03:04:05  1m 1s  cancelled (stopped)  agent:main:console:direct:local
-0190-bbbb           job x    chat     2026-01-02 03:04:05         running              agent:main:cron:x"""),  # noqa: E501
+RUN                 SESSION  TRIGGER  STARTED              TOOK   OUTCOME              PROMPT
+01a20492-c3f7-7c11  Ann      chat     2026-01-02 03:04:05  1m 1s  cancelled (stopped)  Grüße [2J
+0190-bbbb           job x    chat     2026-01-02 03:04:05         running
+more columns: --wide"""),
     ("inbox list", 80, """
 ID  CHAT                FROM        AGE   REASON                TEXT
 8   Family <b> / topi…  telegram 7  0.0s  lost: the gateway c…  first state ]0;…
@@ -122,9 +123,11 @@ def test_a_pipe_gets_all_columns_whole_and_json_has_no_names(
     out = goclaw("runs", "list").out
     assert out == goclaw("runs", "list", "--wide").out
     head, ended, _ = out.splitlines()
-    assert head.split() == ["RUN", "SESSION", "TRIGGER", "STARTED", "TOOK", "OUTCOME", "KEY"]
+    columns = ["RUN", "SESSION", "TRIGGER", "STARTED", "TOOK", "OUTCOME", "PROMPT", "KEY"]
+    assert head.split() == columns
     assert ended.startswith(f"{RUN}  Ann  ")
-    assert ended.endswith(f"  cancelled (stopped)  {KEY}")
+    assert ended.endswith(f"  {KEY}")
+    assert "  cancelled (stopped)  Gr" in ended
     assert "\x1b" not in out
     assert "Ann" not in goclaw("runs", "list", "--json").out
 
