@@ -207,7 +207,7 @@ class Assets:
         vendor = folder / "vendor"
         self.contents = {
             each.name: each.read_bytes()
-            for each in (*sorted(folder.iterdir(), key=_name), vendor / "idiomorph.min.js")
+            for each in sorted(folder.iterdir(), key=_name)
             if each.name.rpartition(".")[2] in self.TYPES
         }
         pico = (vendor / "pico.min.css").read_bytes()

@@ -165,27 +165,55 @@ function listen(address, events, { link = null, opened = () => ["live", false], 
 
 // ---------------------------------------------------------------- the live part
 
-// Makes the part look like `fresh`. Focus, selection, scroll positions and what the person has opened
-// or typed stay.
-const FIELDS = ["INPUT", "TEXTAREA", "SELECT"];
+// Makes `old` look like `fresh` and keeps what is the same, so that focus, selection, scroll
+// positions and opened details stay.
+function morph(old, fresh) {
+  const known = new Map();
+  for (const child of old.children) if (child.id) known.set(child.id, child);
+  let here = old.firstChild;
+  for (const wanted of [...fresh.childNodes]) {
+    const match = wanted.id ? known.get(wanted.id) : here && same(here, wanted) ? here : null;
+    if (!match) {
+      old.insertBefore(wanted, here);
+      continue;
+    }
+    if (match !== here) old.insertBefore(match, here);
+    else here = here.nextSibling;
+    update(match, wanted);
+  }
+  while (here) {
+    const next = here.nextSibling;
+    here.remove();
+    here = next;
+  }
+}
+
+function same(one, other) {
+  return one.nodeType === other.nodeType && one.nodeName === other.nodeName && !one.id && !other.id;
+}
+
+function update(old, fresh) {
+  if (old.nodeType !== Node.ELEMENT_NODE) {
+    if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
+    return;
+  }
+  // What the person has opened or typed is theirs.
+  const kept = old.nodeName === "DETAILS" ? ["open"] : old.type !== "hidden" && ["INPUT", "TEXTAREA", "SELECT"].includes(old.nodeName) ? ["value", "checked"] : [];
+  if (old.nodeName === "TIME" && old.dateTime === fresh.dateTime) return;
+  for (const { name } of [...old.attributes]) {
+    if (!fresh.hasAttribute(name) && !kept.includes(name) && !(old.nodeName === "TIME" && name === "title")) old.removeAttribute(name);
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (!kept.includes(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  morph(old, fresh);
+}
+
+// Shows a new state of the live part, and the numbers in the menu that came with it.
 function show(part, fresh) {
   for (const { dataset, value } of fresh.querySelectorAll("[data-counts]"))
     for (const count of document.querySelectorAll(`[data-count="${dataset.counts}"]`)) count.textContent = value;
-  // What belongs to other places of the page.
-  for (const one of fresh.querySelectorAll("template[data-into]")) {
-    one.remove();
-    show(document.getElementById(one.dataset.into), one.content);
-  }
-  Idiomorph.morph(part, fresh.childNodes, {
-    morphStyle: "innerHTML",
-    ignoreActiveValue: true,
-    callbacks: {
-      beforeNodeMorphed: (old, wanted) => old.nodeName !== "TIME" || old.dateTime !== wanted.dateTime,
-      beforeAttributeUpdated: (name, element) =>
-        !((name === "open" && element.nodeName === "DETAILS") ||
-          ((name === "value" || name === "checked") && element.type !== "hidden" && FIELDS.includes(element.nodeName))),
-    },
-  });
+  morph(part, fresh);
 }
 
 function follow(part) {
