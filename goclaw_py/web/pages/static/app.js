@@ -213,6 +213,11 @@ function update(old, fresh) {
 function show(part, fresh) {
   for (const { dataset, value } of fresh.querySelectorAll("[data-counts]"))
     for (const count of document.querySelectorAll(`[data-count="${dataset.counts}"]`)) count.textContent = value;
+  // What belongs to other places of the page.
+  for (const one of fresh.querySelectorAll("template[data-into]")) {
+    one.remove();
+    show(document.getElementById(one.dataset.into), one.content);
+  }
   morph(part, fresh);
 }
 
