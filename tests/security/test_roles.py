@@ -311,7 +311,7 @@ async def test_the_dashboard_shows_who_is_in_and_only_what_they_may_open(
         assert f"<bdi>{who}</bdi> <small>{role}" in page
         assert ("no text" in page) is (who == "viewer")
         nav = page.partition("<nav")[2].partition("</nav>")[0]
-        seen[who] = set(re.findall('href="([^"]+)"', nav))
+        seen[who] = set(re.findall('<a href="([^"]+)"', nav))
     assert "/jobs" in seen["viewer"]
     assert seen["reader"] - seen["viewer"] == {"/approvals", "/logs"}
     assert seen["operator"] - seen["reader"] == {"/chat", "/settings"}

@@ -162,7 +162,7 @@ async def _barred(src: Sources, place: KnownChat) -> Verdict | None:
 def _group(place: KnownChat, access: AccessRules) -> Verdict | None:
     chat, id_ = place.chat, place.target.chat
     section = f"[channels.{place.target.channel}]"
-    allow = Cure("Allow the group", shell_command("groups", "allow", id_))
+    allow = Cure("Allow the group", shell_command("people", "groups", "allow", id_))
     if access.group is GroupPolicy.DISABLED:
         answer = f"{place.name} is ignored, as all groups are: groups = disabled in {section}."
         change = Cure(f'Set groups = "allowlist" under {section} in goclaw.toml')
@@ -232,7 +232,7 @@ async def _direct(src: Sources, place: KnownChat, access: AccessRules) -> Verdic
     if place.chat is not None and place.chat.allowed is False:
         answer = f"{place.name} is ignored: an operator has denied this person."
         return conclude(
-            "chat.denied", answer, Cure("Undo it", shell_command("pairing", "allow", sender))
+            "chat.denied", answer, Cure("Undo it", shell_command("people", "allow", sender))
         )
     if access.direct is DirectPolicy.OPEN:
         return None
@@ -312,7 +312,7 @@ async def explain_person(src: Sources, one: Person) -> Explanation:
         owner = (
             Cure(
                 "To make them an owner, remove them first",
-                shell_command("pairing", "revoke", one.sender.id),
+                shell_command("people", "revoke", one.sender.id),
             ),
             Cure("Then approve the new code that they get", "goclaw people approve CODE"),
         )

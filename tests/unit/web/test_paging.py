@@ -90,10 +90,14 @@ async def test_what_cannot_be_meant_is_refused_in_words(path: str, word: str, ap
     assert (status, answer["error"].startswith(word)) == (422, True)
 
 
+ENDED = replace(fakes.ENDED, prompt=fakes.HISTORY[0].entry.text)
+"""As lists have it."""
+
+
 async def test_the_client_of_the_socket_reads_on_too(
     made: Gateway, remote: RemoteControl, control: FakeControl
 ) -> None:
-    assert await remote.runs.list(RunQuery(before=fakes.ACTIVE.cursor)) == [fakes.ENDED]
+    assert await remote.runs.list(RunQuery(before=fakes.ACTIVE.cursor)) == [ENDED]
     assert await remote.sessions.list(SessionQuery(before=fakes.FULL.cursor)) == [fakes.BARE]
     since, until = fakes.NOW, fakes.NOW + timedelta(hours=1)
     spans = await remote.runs.between(since, until)
