@@ -58,7 +58,7 @@ def test_a_search_is_in_the_address_and_still_there_after_going_back(
     page.go_back()
     expect(rows).to_have_count(1)
     rows.get_by_role("link").first.click()
-    expect(page.get_by_role("heading", name="Session")).to_be_visible()
+    expect(page.get_by_role("region", name="Conversation")).to_be_visible()
     page.go_back()
     expect(search).to_have_value("NEEDLE-in")
     expect(rows).to_have_count(1)

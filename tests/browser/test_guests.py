@@ -164,6 +164,7 @@ def test_the_operator_invites_and_removes_on_the_page_people(
     dash: Dashboard, page: Page, chromium: Browser
 ) -> None:
     page.goto("/people")
+    page.get_by_text("Invite to the web chat").first.click()
     page.get_by_label("Name", exact=True).fill("ann-4")
     page.get_by_role("button", name="Invite", exact=True).click()
     title(page, "Personal link")

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import DESK, PHONE, SaveArtefact, Screen, visit
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import is_clean, live, open_details, overflow, press, violations
+from tests.browser.seen import is_clean, live, open_details, overflow, press, title, violations
 
 pytestmark = pytest.mark.real_time
 
@@ -35,7 +35,7 @@ def test_new_lines_appear_and_lead_to_their_run(page: Page, dash: Dashboard) -> 
     assert lines(page, "console seed").count() == 0
     run = dash.run_of("tail")["id"]
     ended.get_by_role("link", name=run[:18]).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Run")
+    title(page, "echo for the log")
     page.get_by_role("link", name="Log lines").click()
     expect(page).to_have_url(re.compile(f"/logs.run={run}"))
     expect(lines(page, "run_ended")).to_have_count(1)

@@ -139,7 +139,7 @@ def test_a_heartbeat_is_looked_after_at_the_command_line(
     assert len(model.seen()) == 1
     for _ in range(2):
         assert "no_route" in heartbeat("run", code=1)
-    assert "no_route" in heart.goclaw("status")[1]
+    assert "has no chat for its alert" in heart.goclaw("status")[1]
 
     say(api, "say hello", "hello")
     assert f"to telegram:{ANN}" in heartbeat("status")
@@ -151,7 +151,7 @@ def test_a_heartbeat_is_looked_after_at_the_command_line(
     assert "alerted" in heartbeat("run")
     assert api.texts(ANN)[2:] == [f"you said: {ITEM}"]
     assert "duplicate" in heartbeat("run")
-    assert "no_route" not in heart.goclaw("status")[1]
+    assert "has no chat for its alert" not in heart.goclaw("status")[1]
 
     assert "turned off" in heartbeat("off")
     assert "The heartbeat is off." in heartbeat("run", code=1)
