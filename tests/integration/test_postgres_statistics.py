@@ -101,8 +101,13 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
 }  # fmt: skip
 """Statements that read more by their nature: how many rows, and why."""
 
-NOT_MENDED: Final = {"occurrences.ahead", "records.interrupted_subagents"}
-"""Statements that still depend on statistics: once at a start, and once a minute."""
+NOT_MENDED: Final = {
+    "occurrences.ahead",
+    "records.interrupted_subagents",
+    "records.newest_with_text",
+}
+"""Statements that still depend on statistics: once at a start, once a minute, and when an operator
+searches in prompts."""
 
 _COUNTERS = """
 select
