@@ -84,6 +84,7 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
     "records.counts": (3_000, "it counts up to a limit"),
     "records.density": (1_500, RANGE),
     "records.newest_with_outcome": (WHOLE, PAGE),
+    "records.newest_with_text": (41_000, "it searches the prompts of the newest 10,000 runs"),
     "records.search": (1_000_000, PAGE),
     "records.spent": (500, RANGE),
     "rewind.delete": (410_000, "once in the life of a conversation"),
@@ -101,13 +102,8 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
 }  # fmt: skip
 """Statements that read more by their nature: how many rows, and why."""
 
-NOT_MENDED: Final = {
-    "occurrences.ahead",
-    "records.interrupted_subagents",
-    "records.newest_with_text",
-}
-"""Statements that still depend on statistics: once at a start, once a minute, and when an operator
-searches in prompts."""
+NOT_MENDED: Final = {"occurrences.ahead", "records.interrupted_subagents"}
+"""Statements that still depend on statistics: once at a start, and once a minute."""
 
 _COUNTERS = """
 select

@@ -151,20 +151,22 @@ order by started_at desc, id desc
 limit $1;
 
 -- name: newest_with_text
--- The same for runs whose prompt has a text; only the newest that match the rest are searched.
-select *
+-- The same for runs whose prompt has a text; only the newest that match the rest are searched. Runs
+-- in progress have no prompt yet, and the index has only those that have ended.
+select r.*
 from (
     select * from runs
-    where (started_at, id) < ($2, $3)
+    where outcome is not null and (started_at, id) < ($2, $3)
       -- use: narrowed
-      and (not $10::boolean or outcome is null)
     order by started_at desc, id desc
-    limit $11
+    limit $10
 ) as r
-where exists (
+cross join lateral (
     select from history as h
-    where h.run_id = r.id and h.role = 'user' and strpos(lower(h.text collate "C"), lower($12::text collate "C")) > 0
-)
+    where h.run_id = r.id and h.role = 'user' and strpos(lower(h.text collate "C"), lower($11::text collate "C")) > 0
+    order by h.id
+    limit 1
+) as found
 order by started_at desc, id desc
 limit $1;
 

@@ -45,12 +45,12 @@ class PostgresRunRecords(PostgresPart):
 
     async def runs(self, query: RunQuery = NEWEST_RUNS) -> list[StoredRun]:
         """Each combination of conditions has its own index."""
-        if query.active and query.only.outcome is not None:
+        if query.active and (query.search or query.only.outcome is not None):
             return []
         statement, page = _statement(query), (query.limit, *place(query.before))
         conditions = query.session, query.since, *_conditions(query.only)
         if query.search:
-            search = query.active, MOST_RUNS_SEARCHED, storable(query.search)
+            search = MOST_RUNS_SEARCHED, storable(query.search)
             found = await self._pool.fetch(statement, *page, *conditions, *search)
         elif statement == _SQL["newest"]:
             found = await self._pool.fetch(statement, *page, query.since)
