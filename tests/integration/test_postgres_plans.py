@@ -117,7 +117,7 @@ INDEXES = {
     "heartbeat_runs.undelivered": "outbox_dead_alerts",
     "occurrences.claim_due": "using cron_jobs_due",
     "occurrences.crowd": "using cron_jobs_due",
-    "occurrences.next_due": "using cron_jobs_due",
+    "occurrences.next_due": "Index Only Scan using cron_jobs_due",
     "occurrences.sweep_jobs": "cron_jobs_over",
     "occurrences.sweep_log": "using job_runs_newest",
     "records.counts": "using runs_used",
@@ -134,6 +134,9 @@ INDEXES = {
 
 
 async def fill(direct: Connection) -> None:
+    """Fill the tables. The server counts their rows only when a test says so."""
+    for table in LARGE:
+        await direct.script(f"alter table {table} set (autovacuum_enabled = off)")
     for rows in MANY.strip().removesuffix(";").split(";\n"):
         await direct.script(rows)
 
@@ -142,20 +145,21 @@ async def fill(direct: Connection) -> None:
 async def test_no_statement_about_few_rows_reads_all_of_them(
     postgres_database: Database, *, known: bool
 ) -> None:
-    indexes = dict(INDEXES)
+    """Before the server has counted the rows, which index it chooses is not said."""
+    indexes = INDEXES if known else {}
     async with connection(postgres_database.address) as direct:
         await direct.script("set plan_cache_mode = force_generic_plan")
         await fill(direct)
         if known:
             await direct.script("vacuum analyze")
-            indexes["occurrences.next_due"] = "Index Only Scan using cron_jobs_due"
         for file, names in ABOUT_FEW.items():
             for name in sorted(names):
                 lines = await plan(direct, file, name)
                 for table in LARGE:
                     assert f"Seq Scan on {table}" not in lines, (file, name, lines)
-                assert indexes.pop(f"{file}.{name}", "") in lines, (file, name, lines)
-    assert indexes == {}
+                assert indexes.get(f"{file}.{name}", "") in lines, (file, name, lines)
+    asked = {f"{file}.{name}" for file, names in ABOUT_FEW.items() for name in names}
+    assert asked >= set(INDEXES)
 
 
 FINISHED = "state = 'done' and kind = 'message'"
