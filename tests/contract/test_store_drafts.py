@@ -251,7 +251,7 @@ async def test_the_draft_of_messages_that_are_given_up_is_closed(world: World) -
     assert await world.b.drafts() == []
 
 
-async def test_a_forsaken_draft_whose_id_nobody_knows_is_looked_for(world: World) -> None:
+async def test_an_abandoned_draft_whose_id_nobody_knows_is_looked_for(world: World) -> None:
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await draft_of(world, R1)

@@ -63,7 +63,7 @@ select heartbeat_run
 from heartbeats
 where node = $1 and heartbeat_run <> all ($2::text[]);
 
--- name: lock_dead
+-- name: lock_expired
 -- Lock the nodes whose lease has expired, except those that another node is recovering: all of
 -- them, or those of a list.
 select id

@@ -263,7 +263,7 @@ with not_durable as materialized (
         drafts.run_id, drafts.external_id, drafts.after_message,
         coalesce(drafts.opened_by, drafts.run_id) as opened_by
 ), left_over as (
-    -- No message waits for it any more, so it is closed as forsaken.
+    -- No message waits for it any more, so it is closed as abandoned.
     update drafts
     set inbox = '{}'
     from ranked

@@ -154,7 +154,7 @@ class MemoryApprovals(MemoryPart):
             owner = self._db.sessions[session]
             written = (StoredEntry(entry, now, None) for entry in entries)
             self._db.remember(owner, owner.epoch, written)
-            self._db.close_forsaken_drafts(now)
+            self._db.close_abandoned_drafts(now)
         return len(turns)
 
     async def is_granted(self, agent: AgentName, session: SessionKey, tool: str) -> bool:

@@ -125,7 +125,7 @@ class MemoryInbox(MemoryPart):
             session = sessions.pop() if len(sessions) == 1 else None
             self._db.enqueue(storable(tuple(say)), session=session, now=now)
         if ended:
-            self._db.close_forsaken_drafts(now)
+            self._db.close_abandoned_drafts(now)
 
     async def unanswered(
         self, session: SessionKey, *, ended: bool, limit: int = 50
@@ -290,7 +290,7 @@ class MemoryInbox(MemoryPart):
                 self._db.end_row(row, Outcome.CANCELLED, reason, now)
                 ended = True
         if ended:
-            self._db.close_forsaken_drafts(now)
+            self._db.close_abandoned_drafts(now)
 
     def _is_in_run_of(self, node: NodeId, row: InboxRecord) -> bool:
         """Return whether an unfinished run of a node has a row, also taken in."""

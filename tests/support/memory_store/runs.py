@@ -173,7 +173,7 @@ class MemoryRuns(MemoryPart):
         )
         self._db.enqueue(said, session=session.key, now=end.finished_at)
         if draft is not None or end.taken_in:
-            self._db.close_forsaken_drafts(end.finished_at)
+            self._db.close_abandoned_drafts(end.finished_at)
 
     async def _has_ended_before(self, end: RunEnd) -> bool:
         """End what a run worked for; return whether that had ended before."""
@@ -294,11 +294,11 @@ class MemoryRuns(MemoryPart):
         if found:
             taken = replace(found[0], run_id=run.id, inbox=frozenset(run.inbox))
             self._db.drafts[run.id] = taken
-        # The others wait for no message any more, so they are closed as forsaken.
+        # The others wait for no message any more, so they are closed as abandoned.
         for draft in found[1:]:
             self._db.drafts[draft.run_id] = replace(draft, inbox=frozenset())
         if found[1:]:
-            self._db.close_forsaken_drafts(run.started_at)
+            self._db.close_abandoned_drafts(run.started_at)
 
     def _own_session(self, run: NewRun, node: NodeId) -> SessionRecord:
         """Return the run's session, claimed for the node.

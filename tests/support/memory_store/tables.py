@@ -373,14 +373,14 @@ class MemoryDatabase:
             elif row.session == old and new is not None:
                 self.unmentioned[key] = replace(row, session=new)
 
-    def close_forsaken_drafts(self, now: datetime) -> None:
+    def close_abandoned_drafts(self, now: datetime) -> None:
         """Close the drafts of ended runs without a waiting message."""
-        forsaken = [
+        abandoned = [
             draft
             for draft in self.drafts.values()
             if self.runs[draft.run_id].end is not None and not self.is_wanted(draft)
         ]
-        for draft in forsaken:
+        for draft in abandoned:
             del self.drafts[draft.run_id]
             run = self.runs[draft.run_id]
             left = draft.external_id or LostDraft(draft.opened_by, draft.after)

@@ -68,7 +68,7 @@ class _Phase(StrEnum):
 @dataclass(slots=True, eq=False)
 class _Work:
     phase: _Phase = _Phase.WAITS
-    forsaken: bool = False
+    abandoned: bool = False
     """Its occurrence belongs to another node now."""
 
 
@@ -122,7 +122,7 @@ class Handlers(JobHandler):
             # Recognised by its class: the occurrence is released, and runs again.
             log.info("job_interrupted", extra=execution.facts)
         work.phase = _Phase.STORES
-        if work.forsaken:
+        if work.abandoned:
             return
         try:
             await self.occurrences.ended(execution, attempt, None)
@@ -197,7 +197,7 @@ class Handlers(JobHandler):
     def abandon(self) -> None:
         """Cancel all handlers and store nothing: their occurrences belong to another node."""
         for work in self._works.values():
-            work.forsaken = True
+            work.abandoned = True
         self._cancel(_Phase.WAITS, _Phase.WORKS)
 
     def _cancel(self, *phases: _Phase) -> None:

@@ -11,7 +11,7 @@ from goclaw_py.records import InterruptedRun, Node, NodeState, Notice, RecoveryR
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.claims import release_claims
-from goclaw_py.store.postgres.delivery.drafts import close_forsaken
+from goclaw_py.store.postgres.delivery.drafts import close_abandoned
 from goclaw_py.store.postgres.messages.message_json import inbound
 from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify
 from goclaw_py.store.postgres.pool import Connection, Row
@@ -66,7 +66,7 @@ class PostgresNodes(PostgresPart):
                 return
             runs = await _end_runs(connection, [node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
             await connection.fetch(_SQL["free_rows"], [run["id"] for run in runs], 1)
-            await close_forsaken(connection, now=now)
+            await close_abandoned(connection, now=now)
             await release_claims(connection, [node], now, died=False)
             await _free(connection, [node])
 
@@ -103,7 +103,7 @@ class PostgresNodes(PostgresPart):
         """Recover expired nodes; skip nodes that another process is recovering."""
         wanted = None if only is None else list(only)
         async with self._pool.transaction() as connection:
-            locked = await connection.fetch(_SQL["lock_dead"], now, wanted)
+            locked = await connection.fetch(_SQL["lock_expired"], now, wanted)
             dead = [NodeId(row["id"]) for row in locked]
             if not dead:
                 return RecoveryReport()
@@ -170,7 +170,7 @@ async def _recover(
     ids = [run["id"] for run in runs]
     ended = await connection.fetch(_SQL["end_crashed_rows"], ids, max_attempts, now)
     await connection.fetch(_SQL["free_rows"], ids, 0)
-    await close_forsaken(connection, now=now)
+    await close_abandoned(connection, now=now)
     await release_claims(connection, nodes, now, died=True, only=only)
     return runs, ended
 

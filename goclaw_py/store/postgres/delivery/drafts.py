@@ -18,7 +18,7 @@ from goclaw_py.store.sql import queries
 _SQL = queries("drafts")
 
 
-async def close_forsaken(connection: Connection, *, now: datetime) -> None:
+async def close_abandoned(connection: Connection, *, now: datetime) -> None:
     """Close the drafts that no run will complete, and those that may be in a chat."""
     for row in await connection.fetch(_SQL["abandoned"]):
         run_id, target = RunId(row["run_id"]), rows.target(row)

@@ -21,7 +21,7 @@ from goclaw_py.records import (
 )
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.delivery.drafts import close_forsaken
+from goclaw_py.store.postgres.delivery.drafts import close_abandoned
 from goclaw_py.store.postgres.messages.message_json import prepared
 from goclaw_py.store.postgres.part import claim, enqueue, notify
 from goclaw_py.store.postgres.pool import Connection, Pool, Row
@@ -133,7 +133,7 @@ async def stop(
         columns = list(map(list, zip(*named, strict=True))) or [[]] * 4
         more = list(map(list, zip(*found, strict=True))) or [[]] * 5
         if await connection.fetch(_SQL["stop"], *columns, now, node, *more):
-            await close_forsaken(connection, now=now)
+            await close_abandoned(connection, now=now)
 
 
 def found_by(stops: Stops, until: datetime, rows: Iterable[int]) -> list[_Columns]:

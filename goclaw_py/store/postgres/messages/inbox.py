@@ -21,7 +21,7 @@ from goclaw_py.records import (
     Unanswered,
 )
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.delivery.drafts import close_forsaken
+from goclaw_py.store.postgres.delivery.drafts import close_abandoned
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.messages.accept import accept, found_by, offer, stop
 from goclaw_py.store.postgres.part import PostgresPart, claim, enqueue, notify, place_columns
@@ -113,7 +113,7 @@ class PostgresInbox(PostgresPart):
                 session = sessions.pop() if len(sessions) == 1 else None
                 await enqueue(connection, say, session=session, now=now)
             if ended:
-                await close_forsaken(connection, now=now)
+                await close_abandoned(connection, now=now)
 
     async def stop_session(
         self,

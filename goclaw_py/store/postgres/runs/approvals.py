@@ -25,7 +25,7 @@ from goclaw_py.core.run_steps import DecisionStep
 from goclaw_py.records import WAITING_APPROVALS, ApprovalQuery, Notice, RunEnd
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.delivery.drafts import close_forsaken
+from goclaw_py.store.postgres.delivery.drafts import close_abandoned
 from goclaw_py.store.postgres.messages.access_requests import show
 from goclaw_py.store.postgres.messages.message_json import inbound
 from goclaw_py.store.postgres.pages import place, prefix_range
@@ -147,7 +147,7 @@ class PostgresApprovals(PostgresPart):
             )
             for row in stopped:
                 await _show(connection, row, now=now)
-            await close_forsaken(connection, now=now)
+            await close_abandoned(connection, now=now)
         return len(turns)
 
     async def is_granted(self, agent: AgentName, session: SessionKey, tool: str) -> bool:

@@ -19,7 +19,7 @@ from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.claims import RunSubjects
-from goclaw_py.store.postgres.delivery.drafts import close_forsaken
+from goclaw_py.store.postgres.delivery.drafts import close_abandoned
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.pool import Pool, Row
@@ -132,7 +132,7 @@ class PostgresRuns(PostgresPart):
             )
         if left_over:
             async with self._pool.transaction() as connection:
-                await close_forsaken(connection, now=runs[0].run.started_at)
+                await close_abandoned(connection, now=runs[0].run.started_at)
         strange = _once([one.run for one in runs if one.run.id not in begun])
         begun |= await self._begin_in_strange(strange, runs[0].node)
         return [begun.get(one.run.id) or await self._begin_anyhow(*one) for one in runs]
@@ -164,7 +164,7 @@ class PostgresRuns(PostgresPart):
                     raise Fenced("none of the sessions is to be had")
                 begun, left_over = await begin(connection, runs, node)
                 if left_over:
-                    await close_forsaken(connection, now=runs[0].started_at)
+                    await close_abandoned(connection, now=runs[0].started_at)
         except Fenced:
             return {}  # No session was made: each of the runs tells for itself.
         return begun
@@ -176,7 +176,7 @@ class PostgresRuns(PostgresPart):
                 key = await own_session(connection, run, node)
                 begun, left_over = await begin(connection, [replace(run, session=key)], node)
                 if left_over:
-                    await close_forsaken(connection, now=run.started_at)
+                    await close_abandoned(connection, now=run.started_at)
                 return begun.get(run.id) or await begun_before(connection, run, node, key)
         except (Fenced, LeaseExpired) as error:
             return error
@@ -252,7 +252,7 @@ class PostgresRuns(PostgresPart):
                 await works.end(connection, ends)
                 # Also one of a message that this run has taken in.
                 if (told and told["left_over"]) or any(one.end.taken_in for one in ending):
-                    await close_forsaken(connection, now=_last(ending))
+                    await close_abandoned(connection, now=_last(ending))
         return refused
 
     async def reset_session(self, key: SessionKey, *, now: datetime) -> None:

@@ -55,7 +55,7 @@ class MemoryNodes(MemoryPart):
             runs = self._unfinished([node], None)
             cut = self._db.end_runs(runs, Outcome.INTERRUPTED, Reason.SHUTDOWN, now, "")
             self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
-            self._db.close_forsaken_drafts(now)
+            self._db.close_abandoned_drafts(now)
             release_claims(self._db, [node], now, died=False)
             self._db.free([node])
 
@@ -176,7 +176,7 @@ class MemoryNodes(MemoryPart):
         for row in lost:
             self._db.end_row(row, Outcome.LOST, Reason.CRASHED, now)
         self._db.free_rows(ids, attempts_back=0)
-        self._db.close_forsaken_drafts(now)
+        self._db.close_abandoned_drafts(now)
         release_claims(self._db, nodes, now, died=True, only=only)
         calls = {run: self._db.interrupted_work(run)[0] for run in ids}
         for session, message in rules.apologies(gave_up, apology, calls):
