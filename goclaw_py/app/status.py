@@ -84,7 +84,7 @@ class Snapshots:
     async def _ask(self) -> Backlog | None:
         try:
             backlog = await self._container.backlog()
-            self._refusals = await self._container.refused_chats.refusals(backlog.dead)
+            self._refusals = await self._container.refused_chats.refusals(backlog.failed)
         except StoreUnavailable:
             return None
         return backlog
@@ -245,14 +245,14 @@ def _stored(backlog: Backlog | None, trouble: str) -> Iterator[OperatorWarning]:
 
 
 def _backlog(backlog: Backlog, refusals: tuple[tuple[str, str], ...]) -> Iterator[OperatorWarning]:
-    if backlog.dead:
+    if backlog.failed:
         reasons = f": {refusals_text(refusals)}" if refusals else ""
         yield OperatorWarning(
             "gateway.dead_deliveries",
-            count(backlog.dead, "message"),
+            count(backlog.failed, "message"),
             f"could not be delivered{reasons}",
             "/deliveries?show=failed",
-            "goclaw deliveries list --state dead",
+            "goclaw deliveries list --state failed",
         )
     if backlog.unanswered:
         yield OperatorWarning(

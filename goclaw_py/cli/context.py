@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -236,12 +236,12 @@ async def is_live(control: Control) -> bool:
     return True
 
 
-def choice(names: Iterable[str], help_text: str = "") -> Any:
-    """Return an option that takes one of these names."""
+def choice(names: Iterable[str], help_text: str = "", former: Collection[str] = ()) -> Any:
+    """Return an option that takes one of these names, or a former one, which no help lists."""
     known = ", ".join(names)
 
     def checked(text: str | None) -> str | None:
-        if text is not None and text not in known.split(", "):
+        if text is not None and text not in {*known.split(", "), *former}:
             raise typer.BadParameter(f"must be one of {known}")
         return text
 

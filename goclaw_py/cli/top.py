@@ -129,7 +129,7 @@ def _backlog(backlog: Backlog | None) -> str:
     if backlog is None:
         return "backlog unknown"
     return (
-        f"in {backlog.inbox}  out {backlog.outbox}  undeliverable {backlog.dead}  "
+        f"in {backlog.inbox}  out {backlog.outbox}  undeliverable {backlog.failed}  "
         f"failed {backlog.unanswered}  {count(backlog.approvals, 'approval')}"
     )
 

@@ -46,7 +46,7 @@ _NEVER_STORED = (HeartbeatRunStatus.DELIVERY_FAILED, *OPEN)
 _BACKLOG = (
     ("inbox_open", "Incoming messages that are not finished.", "inbox"),
     ("outbox_open", "Outgoing messages that are not sent yet.", "outbox"),
-    ("outbox_dead", "Undeliverable outgoing messages.", "dead"),
+    ("outbox_dead", "Outgoing messages that failed.", "failed"),
     ("inbox_unanswered", "Failed incoming messages.", "unanswered"),
     ("approvals_waiting", "Tool calls that wait for an approval.", "approvals"),
 )

@@ -68,7 +68,7 @@ class Explanation:
 
     Args:
         at: When it was requested.
-        code: The kind of answer, such as ``delivery.dead``; stable over releases.
+        code: The kind of answer, such as ``delivery.failed``; stable over releases.
         answer: One sentence.
         chain: The decisions that led to it, the oldest first.
         cures: The remedies, the best first; empty if there are none.

@@ -150,8 +150,8 @@ class HeartbeatStore(Protocol):
     async def alert_state(self, key: str, *, since: datetime) -> OutboxState | None:
         """Return whether an alert with this key was delivered since then, or waits (SPEC HB-7).
 
-        ``SENT`` or ``PENDING``; None if there is none. An alert with a dead or dropped message does
-        not count.
+        ``SENT`` or ``WAITING``; None if there is none. An alert with a failed or dropped message
+        does not count.
         """
 
     async def add_event(

@@ -16,14 +16,22 @@ from goclaw_py.records.nodes import Place
 
 
 class OutboxState(StrEnum):
-    """The state of an outbox row. Only ``sent`` means that the channel confirmed it (SPEC IO-6)."""
+    """The state of a delivery. Only ``sent`` means that the channel confirmed it (SPEC IO-6)."""
 
-    PENDING = "pending"
+    WAITING = "waiting"
     SENDING = "sending"
     SENT = "sent"
-    DEAD = "dead"
+    FAILED = "failed"
     DROPPED = "dropped"
     """An operator dropped it."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> OutboxState | None:
+        """Accept the words of the database, which other releases read and write, too.
+
+        Commands and requests accepted them before 0.1.0; they may until 1.0.
+        """
+        return {"pending": cls.WAITING, "dead": cls.FAILED}.get(str(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +156,7 @@ class OutboxStore(Protocol):
         maybe_sent: bool,
         alone: bool = False,
     ) -> None:
-        """Make a row pending again after a failed attempt.
+        """Let a row wait again after a failed attempt.
 
         ``maybe_sent`` marks it ``possible_duplicate``; ``alone`` removes it from its album. Raises
         ``Fenced`` if the claim is invalid.
@@ -195,7 +203,7 @@ class OutboxStore(Protocol):
         """
 
     async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> Counter[str]:
-        """Drop dead and waiting rows that are not being sent; return counts by channel."""
+        """Drop failed and waiting rows that are not being sent; return counts by channel."""
 
     async def advance_outbox(self, *, after: datetime, by: timedelta) -> None:
         """Make waiting rows that are due after a time due earlier: the clock has gone back.
@@ -204,7 +212,7 @@ class OutboxStore(Protocol):
         """
 
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
-        """Make dead and dropped rows pending and due again. Returns their number."""
+        """Make failed and dropped rows wait and due again. Returns their number."""
 
 
 # Drafts: messages in a chat that show a growing reply and are finished by an edit (SPEC IO-5).

@@ -266,7 +266,7 @@ class Backlog:
     Args:
         inbox: Incoming messages that have not ended.
         outbox: Messages that are not sent yet.
-        dead: Messages that could not be sent.
+        failed: Messages that could not be sent.
         unanswered: Incoming messages that failed and were not dismissed.
         undecided: Groups that are neither allowed nor denied.
         approvals: Tool calls that wait for an answer of a person (SPEC AGENT-11).
@@ -274,7 +274,7 @@ class Backlog:
 
     inbox: int
     outbox: int
-    dead: int
+    failed: int
     unanswered: int = 0
     undecided: int = 0
     approvals: int = 0

@@ -30,17 +30,17 @@ LOST: Final = "its process died while its agent worked"
 """The detail of a lost run."""
 
 
-UNCONFIRMED: Final = (OutboxState.PENDING, OutboxState.SENDING)
-GIVEN_UP: Final = (OutboxState.DEAD, OutboxState.DROPPED)
+UNCONFIRMED: Final = (OutboxState.WAITING, OutboxState.SENDING)
+GIVEN_UP: Final = (OutboxState.FAILED, OutboxState.DROPPED)
 
 
 def delivery(states: Sequence[OutboxState]) -> str:
     """Return the delivery state of a heartbeat run's messages: see ``HeartbeatRun.delivery``."""
     seen = Counter(states)
     if any(seen[state] for state in GIVEN_UP):
-        return "dead"
+        return "failed"
     if any(seen[state] for state in UNCONFIRMED):
-        return "pending"
+        return "waiting"
     return "sent" if seen else ""
 
 
@@ -54,7 +54,7 @@ def shown(
     status = heartbeat_run.status
     if status is HeartbeatRunStatus.ALERTED and heartbeat_run.target is None:
         status = HeartbeatRunStatus.LOGGED
-    elif status is HeartbeatRunStatus.ALERTED and became == "dead":
+    elif status is HeartbeatRunStatus.ALERTED and became == "failed":
         status = HeartbeatRunStatus.DELIVERY_FAILED
     return replace(heartbeat_run, status=status, delivery=became, undelivered=why)
 

@@ -122,7 +122,7 @@ class Dashboard:
         return max(found)
 
     def _dead(self) -> set[int]:
-        return {row["id"] for row in self.get("/api/outbox", state="dead", limit=200)}
+        return {row["id"] for row in self.get("/api/outbox", state="failed", limit=200)}
 
 
 def address_of(gateway: Program) -> str:

@@ -118,6 +118,6 @@ def test_all_that_match_are_dropped_and_nothing_else(page: Page, dash: Dashboard
     notice(page, "Dropped.")
     expect(page.get_by_text("No message matches.").first).to_be_visible()
     assert dash.get(f"/api/outbox/{mine}")["state"] == "dropped"
-    assert dash.get(f"/api/outbox/{other}")["state"] == "dead"
+    assert dash.get(f"/api/outbox/{other}")["state"] == "failed"
     page.get_by_role("navigation", name="State").get_by_role("link", name="dropped").click()
     expect(page.locator(f"#out-{mine}")).to_be_visible()

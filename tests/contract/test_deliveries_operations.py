@@ -40,10 +40,10 @@ async def test_a_dead_message_is_shown_and_tried_again(
     assert (await deliveries.outbox_row(row.id)).state is OutboxState.SENDING
     await world.a.mark_dead(row, "chat not found", now=T0)
     shown = await deliveries.outbox_row(row.id)
-    assert (shown.state, shown.error) == (OutboxState.DEAD, "chat not found")
+    assert (shown.state, shown.error) == (OutboxState.FAILED, "chat not found")
     assert await deliveries.retry_outbox([row.id, row.id + 1]) == 1
     again = await deliveries.outbox_row(row.id)
-    assert (again.state, again.attempts) == (OutboxState.PENDING, 0)
+    assert (again.state, again.attempts) == (OutboxState.WAITING, 0)
     assert again.next_attempt_at == at(100)
 
 
@@ -53,7 +53,7 @@ async def test_a_dropped_message_waits_until_it_is_retried(
     (waits,) = await world.put(say("waits"))
     assert await deliveries.drop_outbox([waits.id, waits.id + 1]) == 1
     assert (await deliveries.outbox_row(waits.id)).state is OutboxState.DROPPED
-    assert await deliveries.outbox(OutboxQuery(OutboxState.DEAD)) == []
+    assert await deliveries.outbox(OutboxQuery(OutboxState.FAILED)) == []
     assert await world.a.claim_next(ANN, node=A, now=at(200)) is None
     assert await deliveries.retry_outbox([waits.id]) == 1
     assert await world.a.claim_next(ANN, node=A, now=at(200)) is not None

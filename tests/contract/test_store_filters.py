@@ -78,11 +78,11 @@ async def test_outgoing_messages_are_selected_and_counted(world: World) -> None:
     for only, wanted in SELECTED:
         found = await world.b.outbox(OutboxQuery(only=only))
         assert letters([row.message.text for row in found]) == wanted, only
-        waiting = await world.b.outbox(OutboxQuery(OutboxState.PENDING, only=only))
+        waiting = await world.b.outbox(OutboxQuery(OutboxState.WAITING, only=only))
         counts = await world.b.outbox_counts(only)
-        assert counts.get(OutboxState.PENDING, 0) == len(waiting), only
+        assert counts.get(OutboxState.WAITING, 0) == len(waiting), only
         assert sum(counts.values()) == len(wanted), only
-    dropped = {OutboxState.DROPPED: 1, OutboxState.PENDING: 3}
+    dropped = {OutboxState.DROPPED: 1, OutboxState.WAITING: 3}
     assert await world.b.outbox_counts() == dropped
 
 

@@ -185,9 +185,9 @@ async def test_an_alert_is_known_from_when_it_waits_for_a_time(world: World) -> 
     await planned(world.a)
     assert not await world.a.alert_state("k", since=T0)
     await an_alert(world, alert("pump", "k"))
-    assert await world.b.alert_state("k", since=at(9999)) is OutboxState.PENDING
+    assert await world.b.alert_state("k", since=at(9999)) is OutboxState.WAITING
     row = await world.claimed()
-    assert await world.b.alert_state("k", since=at(9999)) is OutboxState.PENDING
+    assert await world.b.alert_state("k", since=at(9999)) is OutboxState.WAITING
     await world.a.mark_sent(row, "m1", now=at(5))
     assert await world.b.alert_state("k", since=at(5)) is OutboxState.SENT
     for key, since in (("k", at(5.001)), ("other", T0), ("", T0)):
@@ -216,7 +216,7 @@ async def test_an_alert_keeps_its_key_when_its_chat_moves(world: World) -> None:
     (said,) = await world.b.outbox()
     assert (said.message.target.chat, said.message.alert) == ("-300", "k")
     known = await world.b.alert_state("k", since=T0)
-    assert (row.delivery, known) == ("pending", OutboxState.PENDING)
+    assert (row.delivery, known) == ("waiting", OutboxState.WAITING)
 
 
 async def test_the_delivery_of_a_heartbeat_run_is_the_worst_of_its_messages(world: World) -> None:
@@ -236,17 +236,17 @@ async def test_the_delivery_of_a_heartbeat_run_is_the_worst_of_its_messages(worl
                     assert is_found == (row.outcome == outcome and counts)
         return row.status, row.delivery, row.undelivered
 
-    assert await stands() == ("alerted", "pending", "")
+    assert await stands() == ("alerted", "waiting", "")
     await sent(world)
     await sent(world)
-    assert await stands() == ("alerted", "pending", "")
+    assert await stands() == ("alerted", "waiting", "")
     await dead(world)
-    assert await stands() == ("delivery_failed", "dead", "blocked")
-    (row,) = await world.a.outbox(OutboxQuery(OutboxState.DEAD))
+    assert await stands() == ("delivery_failed", "failed", "blocked")
+    (row,) = await world.a.outbox(OutboxQuery(OutboxState.FAILED))
     await world.a.drop_outbox([row.id], now=T0)
-    assert await stands() == ("delivery_failed", "dead", "blocked")
+    assert await stands() == ("delivery_failed", "failed", "blocked")
     await world.a.retry_outbox([row.id], now=T0)
-    assert await stands() == ("alerted", "pending", "")
+    assert await stands() == ("alerted", "waiting", "")
     await sent(world)
     assert await stands() == ("alerted", "sent", "")
 
@@ -270,7 +270,7 @@ async def test_only_an_alert_fails_by_its_delivery(world: World) -> None:
     await world.a.end_heartbeat_run(failed, [say("broken")], node=A)
     await dead(world)
     row = await row_of(world.b, claimed.id)
-    assert (row.status, row.delivery) == (HeartbeatRunStatus.FAILED, "dead")
+    assert (row.status, row.delivery) == (HeartbeatRunStatus.FAILED, "failed")
     assert await world.b.undelivered([AGENT], since=T0) == []
 
 

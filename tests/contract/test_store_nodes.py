@@ -157,7 +157,7 @@ async def test_leaving_puts_back_what_was_being_sent(world: World) -> None:
     await world.a.leave(A, now=at(1))
     await until(heard.expect(Notice.INBOX, Notice.OUTBOX))
     (left,) = await world.b.outbox()
-    assert (left.state, left.possible_duplicate) == (OutboxState.PENDING, True)
+    assert (left.state, left.possible_duplicate) == (OutboxState.WAITING, True)
     with pytest.raises(Fenced):
         await world.a.mark_sent(row, "m1", now=at(1))
 

@@ -411,7 +411,7 @@ async def test_what_is_said_goes_out_with_the_end_and_once(world: World) -> None
 
 
 @pytest.mark.parametrize("by_run", [True, False])
-@pytest.mark.parametrize("last", ["sent", "dead"])
+@pytest.mark.parametrize("last", ["sent", "failed"])
 async def test_the_log_tells_whether_it_was_delivered(
     world: World, last: str, *, by_run: bool
 ) -> None:
@@ -433,7 +433,7 @@ async def test_the_log_tells_whether_it_was_delivered(
         await world.a.mark_sent(row, "m2", now=at(10))
     else:
         await world.a.mark_dead(row, "blocked", now=at(10))
-    assert [*seen, (await row_of(world.b, claimed)).delivery] == ["pending", "pending", last]
+    assert [*seen, (await row_of(world.b, claimed)).delivery] == ["waiting", "waiting", last]
     assert {row.id: row.delivery for row in await world.a.log_of()} == {
         claimed.id: last,
         silent.id: "",

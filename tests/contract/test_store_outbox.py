@@ -44,7 +44,7 @@ async def test_a_message_is_stored_whole_and_due_at_once(world: World) -> None:
     await until(mine.expect(Notice.OUTBOX))
     await until(theirs.expect(Notice.OUTBOX))
     assert row.message == message
-    assert (row.state, row.attempts, row.possible_duplicate) == (OutboxState.PENDING, 0, False)
+    assert (row.state, row.attempts, row.possible_duplicate) == (OutboxState.WAITING, 0, False)
     assert (row.created_at, row.next_attempt_at) == (T0, T0)
     assert (row.sent_at, row.external_id, row.error) == (None, None, None)
     assert await world.b.outbox_row(row.id) == row
@@ -164,7 +164,7 @@ async def test_a_failed_message_counts_its_attempts(world: World) -> None:
             row, f"error {attempt}", retry_at=at(attempt), maybe_sent=maybe_sent
         )
         (left,) = await world.a.outbox()
-        assert (left.state, left.attempts) == (OutboxState.PENDING, attempt)
+        assert (left.state, left.attempts) == (OutboxState.WAITING, attempt)
         assert (left.error, left.next_attempt_at) == (f"error {attempt}", at(attempt))
         assert left.possible_duplicate == (attempt > 1)
 
@@ -185,7 +185,7 @@ async def test_a_dead_message_can_be_tried_again_ahead_of_younger_ones(world: Wo
     row = await world.claimed()
     await world.a.mark_failed(row, "x", retry_at=T0, maybe_sent=False)
     await world.a.mark_dead(await world.claimed(), "bot was blocked", now=T0)
-    (dead,) = await world.a.outbox(OutboxQuery(OutboxState.DEAD))
+    (dead,) = await world.a.outbox(OutboxQuery(OutboxState.FAILED))
     assert (dead.error, dead.sent_at, dead.attempts) == ("bot was blocked", None, 2)
     heard, last = listen(world.b), (await world.a.outbox())[0]
     assert await world.b.retry_outbox([row.id, row.id, last.id, 999], now=at(7)) == 1
@@ -204,7 +204,7 @@ async def test_a_mark_can_be_repeated_but_not_contradicted(world: World) -> None
     old, other = await world.claimed(), await world.claimed(target=BOB)
     for _ in range(2):
         await world.a.mark_failed(old, "x", retry_at=T0, maybe_sent=False)
-    assert (await world.a.outbox(OutboxQuery(OutboxState.PENDING)))[0].attempts == 1
+    assert (await world.a.outbox(OutboxQuery(OutboxState.WAITING)))[0].attempts == 1
     for _ in range(2):
         await world.a.mark_sent(other, "m", now=T0)
     row = await world.claimed()
@@ -223,7 +223,7 @@ async def test_a_mark_can_be_repeated_but_not_contradicted(world: World) -> None
 
 
 async def test_rows_are_listed_newest_first_and_by_state(world: World) -> None:
-    for text in ("sent", "dead", "dropped", "sending", "pending"):
+    for text in ("sent", "failed", "dropped", "sending", "waiting"):
         await world.put(say(text))
     await world.a.mark_sent(await world.claimed(), "m", now=T0)
     await world.a.mark_dead(await world.claimed(), "x", now=T0)
@@ -231,7 +231,7 @@ async def test_rows_are_listed_newest_first_and_by_state(world: World) -> None:
     await world.a.drop_outbox([dropped.id], now=T0)
     await world.claimed()
     assert [r.message.text for r in await world.a.outbox(OutboxQuery(limit=2))] == [
-        "pending",
+        "waiting",
         "sending",
     ]
     for state in OutboxState:
@@ -267,7 +267,7 @@ async def test_rows_that_are_dead_or_wait_can_be_dropped(world: World) -> None:
     assert states == [OutboxState.DROPPED, OutboxState.SENDING, OutboxState.DROPPED]
     assert (await world.a.outbox(OutboxQuery(OutboxState.DROPPED)))[-1].error == "blocked"
     backlog = await world.a.backlog()
-    assert (backlog.outbox, backlog.dead) == (1, 0)
+    assert (backlog.outbox, backlog.failed) == (1, 0)
 
 
 async def test_what_is_behind_a_dropped_row_may_go_on_and_is_told(world: World) -> None:
@@ -337,7 +337,7 @@ async def test_what_waits_of_an_answer_can_be_given_up(world: World) -> None:
     states = {row.message.text: (row.state, row.error) for row in await world.b.outbox()}
     dropped = (OutboxState.DROPPED, "stopped")
     assert {text for text, state in states.items() if state == dropped} == {*"bcde"}
-    assert states["job"] == states["notice"] == (OutboxState.PENDING, None)
+    assert states["job"] == states["notice"] == (OutboxState.WAITING, None)
     await world.a.mark_sent(sending, "m", now=at(4))
 
 
@@ -348,7 +348,7 @@ async def test_of_what_waits_only_what_answers_one_sender_can_be_given_up(world:
         await answered(world, f"r{sender}", sender * 2, *accepted.rows)
     for sender, dropped in (("9", 0), ("8", 2), ("8", 0)):
         assert await cut(world, everything=True, sender=person_at(ANN, sender)) == dropped
-    pending = [row.message.text for row in await world.b.outbox(OutboxQuery(OutboxState.PENDING))]
+    pending = [row.message.text for row in await world.b.outbox(OutboxQuery(OutboxState.WAITING))]
     assert pending == ["7", "7"]
 
 

@@ -307,7 +307,7 @@ async def test_a_text_of_a_million_characters_is_stored_whole(world: World) -> N
 
 
 async def test_the_backlog_counts_what_is_not_finished(world: World) -> None:
-    assert await world.a.backlog() == Backlog(inbox=0, outbox=0, dead=0)
+    assert await world.a.backlog() == Backlog(inbox=0, outbox=0, failed=0)
     rows = await world.accept(ANN, ANN, ANN)
     await world.a.settle([rows[0].id], Outcome.DROPPED, now=T0)
     for text in ("sent", "dead", "sending", "pending"):
@@ -315,7 +315,7 @@ async def test_the_backlog_counts_what_is_not_finished(world: World) -> None:
     await world.a.mark_sent(await world.claimed(), "m", now=T0)
     await world.a.mark_dead(await world.claimed(), "x", now=T0)
     await world.claimed()
-    assert await world.b.backlog() == Backlog(inbox=2, outbox=2, dead=1)
+    assert await world.b.backlog() == Backlog(inbox=2, outbox=2, failed=1)
 
 
 async def test_a_closed_store_hears_nothing_more(world: World) -> None:

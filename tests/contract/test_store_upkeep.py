@@ -234,8 +234,8 @@ async def test_what_is_not_sent_is_kept_however_old_it_is(world: World, ending: 
     await ending(world, await world.claimed())
     assert await world.a.sweep_outbox(now=YEARS) == RetentionReport(0, None)
     states = [row.state for row in await world.b.outbox()]
-    first = OutboxState.PENDING if ending is put_back else OutboxState.SENDING
-    assert states == [OutboxState.PENDING, first]
+    first = OutboxState.WAITING if ending is put_back else OutboxState.SENDING
+    assert states == [OutboxState.WAITING, first]
 
 
 CONSOLE, GUEST = Target("console", "default", "bob"), Target("web", "default", "eve")
@@ -250,7 +250,7 @@ async def answered(world: World, target: Target, texts: Sequence[str], at: datet
 
 
 async def waiting_in(world: World, target: Target) -> list[str]:
-    rows = await world.b.outbox(OutboxQuery(OutboxState.PENDING, limit=1000))
+    rows = await world.b.outbox(OutboxQuery(OutboxState.WAITING, limit=1000))
     return [row.message.text for row in reversed(rows) if row.message.target == target]
 
 

@@ -123,7 +123,7 @@ def ended(place: Home, heartbeat_run: str) -> dict[str, Any]:
 
     def look() -> dict[str, Any] | None:
         row: dict[str, Any] = ask(place, "GET", f"heartbeat-runs/{heartbeat_run}")
-        is_over = row["status"] not in _OPEN and row["delivery"] != "pending"
+        is_over = row["status"] not in _OPEN and row["delivery"] != "waiting"
         return row if is_over else None
 
     return wait_for(look, f"the end of heartbeat run {heartbeat_run}")

@@ -74,4 +74,4 @@ def test_a_gateway_goes_on_elsewhere_from_a_backup(bot: Home, api: Control, tmp_
 
 def unsent(place: Home) -> list[object]:
     rows = place.rows("outbox", "list")
-    return [row for row in rows if row["state"] in ("pending", "sending")]
+    return [row for row in rows if row["state"] in ("waiting", "sending")]

@@ -39,7 +39,7 @@ async def open_things(player: Chats) -> dict[str, object]:
     found = await store.sessions(SessionQuery(limit=1000))
     chats = [one for one in found if ":subagent:" not in one.key]
     outbox = await store.outbox(OutboxQuery(limit=1000))
-    unsent = (OutboxState.PENDING, OutboxState.SENDING)
+    unsent = (OutboxState.WAITING, OutboxState.SENDING)
     return {
         "runs": await store.runs(RunQuery(limit=1000, active=True)),
         "inbox": await store.dead_letters(DeadLetterQuery(waiting=True, limit=1000)),

@@ -38,7 +38,7 @@ class RefusedChats:
         if number == 0:
             self._refusals = ()
         elif number != self._number or self._read_at is None or now >= self._read_at + _KEPT:
-            rows = await self._store.outbox(OutboxQuery(OutboxState.DEAD, limit=MOST_READ))
+            rows = await self._store.outbox(OutboxQuery(OutboxState.FAILED, limit=MOST_READ))
             chats = {row.message.target.whole_chat for row in rows}
             known = await self._store.names(chats) if chats else KnownNames()
             self._refusals = tuple(

@@ -25,7 +25,7 @@ SEEN_ROWS: Final = 1000
 
 _LOOK_S: Final = 0.3
 _RETRY_S: Final = (0.5, 1.0, 2.0, 5.0)
-_UNSENT: Final = (OutboxState.PENDING, OutboxState.SENDING)
+_UNSENT: Final = (OutboxState.WAITING, OutboxState.SENDING)
 
 
 class TerminalConversation:

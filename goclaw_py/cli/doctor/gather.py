@@ -186,6 +186,6 @@ async def _looked_at(control: Control) -> DatabaseFacts:
         chats=await control.people.chats(),
         people=await control.people.list(),
         asking=await control.people.requests(),
-        dead=len(await control.deliveries.outbox(OutboxQuery(OutboxState.DEAD, limit=_MOST))),
+        dead=len(await control.deliveries.outbox(OutboxQuery(OutboxState.FAILED, limit=_MOST))),
         unanswered=len(await control.deliveries.dead_letters(DeadLetterQuery(limit=_MOST))),
     )

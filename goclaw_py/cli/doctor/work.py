@@ -121,7 +121,7 @@ def check_deliveries(facts: DoctorFacts) -> Iterator[Finding]:
         return
     dead = facts.work.dead
     cure = (
-        "goclaw deliveries list --state dead; goclaw deliveries retry ID, or drop ID"
+        "goclaw deliveries list --state failed; goclaw deliveries retry ID, or drop ID"
         if dead
         else ""
     )

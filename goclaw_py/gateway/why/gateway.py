@@ -48,7 +48,7 @@ async def _none(src: Sources) -> Explanation:
     """Explain that no gateway is running, and what waits for one."""
     unanswered = DeadLetterQuery(waiting=True, limit=_MANY)
     waiting = len(await src.control.deliveries.dead_letters(unanswered))
-    pending = OutboxQuery(OutboxState.PENDING, limit=_MANY)
+    pending = OutboxQuery(OutboxState.WAITING, limit=_MANY)
     unsent = len(await src.control.deliveries.outbox(pending))
     steps = (
         ExplanationStep(None, "inbox", f"{count(waiting, 'message')} waiting for an answer"),
@@ -87,7 +87,7 @@ async def _more_cures(src: Sources, status: GatewayStatus) -> dict[str, tuple[Cu
     found: dict[str, tuple[Cure, ...]] = {}
     codes = {warning.code for warning in status.warnings}
     if "gateway.dead_deliveries" in codes:
-        for row in await src.control.deliveries.outbox(OutboxQuery(OutboxState.DEAD, limit=1)):
+        for row in await src.control.deliveries.outbox(OutboxQuery(OutboxState.FAILED, limit=1)):
             why = Cure("Why the newest was not delivered", f"goclaw why outbox:{row.id}")
             found["gateway.dead_deliveries"] = (why,)
     if "gateway.unanswered" in codes:

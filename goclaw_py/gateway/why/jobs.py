@@ -199,11 +199,11 @@ async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
         )
         tell = Cure("Send its results", f"goclaw jobs edit {short_id(job.id)} --notify always")
         cures.insert(0, tell)
-    elif row.status is OccurrenceStatus.OK and row.why is None and row.delivery == "pending":
-        code, clause = "job.delivery_pending", "completed, and its message waits to be sent"
-    elif row.status is OccurrenceStatus.OK and row.why is None and row.delivery == "dead":
+    elif row.status is OccurrenceStatus.OK and row.why is None and row.delivery == "waiting":
+        code, clause = "job.delivery_waiting", "completed, and its message waits to be sent"
+    elif row.status is OccurrenceStatus.OK and row.why is None and row.delivery == "failed":
         code, clause = "job.undelivered", "completed, but its message could not be delivered"
-        cures.insert(0, Cure("The message, and why", "goclaw deliveries list --state dead"))
+        cures.insert(0, Cure("The message, and why", "goclaw deliveries list --state failed"))
     next_at = (
         ""
         if job.next_run_at is None

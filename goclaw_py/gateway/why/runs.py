@@ -193,7 +193,7 @@ async def _completed(src: Sources, story: RunHistory) -> Verdict:
     ran = between(run.started_at, run.finished_at or run.started_at)
     undelivered = [row for row in story.said if row.state is not OutboxState.SENT]
     if undelivered:
-        worst = min(undelivered, key=lambda row: (row.state is not OutboxState.DEAD, row.id))
+        worst = min(undelivered, key=lambda row: (row.state is not OutboxState.FAILED, row.id))
         fate = await deliveries.fate_of(src, worst)
         answer = f"Run {short_id(run.id)} completed, and its message {worst.id} {fate.answer}."
         return conclude(fate.code, answer, *fate.cures)

@@ -76,12 +76,12 @@ class Deliveries:
 
     @operation("POST /api/outbox/retry", Least.OPERATOR, changes.RETRY_OUTBOX, key="retried")
     async def retry_outbox(self, ids: Collection[int]) -> int:
-        """Retry dead and dropped messages; return their number (SPEC IO-3)."""
+        """Retry failed and dropped messages; return their number (SPEC IO-3)."""
         return await self._store.retry_outbox(ids, now=self._clock.now())
 
     @operation("POST /api/outbox/drop", Least.OPERATOR, changes.DROP_OUTBOX, key="dropped")
     async def drop_outbox(self, ids: Collection[int]) -> int:
-        """Drop dead and waiting messages; return their number."""
+        """Drop failed and waiting messages; return their number."""
         dropped = await self._store.drop_outbox(ids, now=self._clock.now())
         for channel in dropped.elements():
             self._meter.delivered(channel, Delivery.DROPPED)

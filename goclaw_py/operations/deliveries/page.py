@@ -38,13 +38,14 @@ SHOWN: Final = 50
 BATCH: Final = 1000
 """The number of messages that are read at once where all that match are retried or dropped."""
 
-_STATES: Final = {
-    "failed": OutboxState.DEAD,
-    "waiting": OutboxState.PENDING,
-    "sending": OutboxState.SENDING,
-    "sent": OutboxState.SENT,
-    "dropped": OutboxState.DROPPED,
-}
+_STATES: Final = (
+    OutboxState.FAILED,
+    OutboxState.WAITING,
+    OutboxState.SENDING,
+    OutboxState.SENT,
+    OutboxState.DROPPED,
+)
+"""In the order of the tabs."""
 _FILTERS: Final = ("channel", "chat", "range", "search")
 _NOTICES: Final = {"retry": "retried", "drop": "dropped"}
 """The notice after each action."""
@@ -86,7 +87,7 @@ async def _load(service: PageServices, query: Query) -> Facts:
     # Half of each where there are two lists: a row has several forms.
     most = SHOWN // 2 if has_letters else SHOWN
     before = {name: _row(query[name]) if name in query else None for name in ("before", "in")}
-    outgoing = OutboxQuery(_STATES[show], only=only, limit=most + 1, before=before["before"])
+    outgoing = OutboxQuery(OutboxState(show), only=only, limit=most + 1, before=before["before"])
     incoming = DeadLetterQuery(show == "waiting", only, most + 1, before["in"])
     rows, letters, counts, stale = await asyncio.gather(
         deliveries.outbox(outgoing),
@@ -120,7 +121,7 @@ def _filters(query: Query, known: Iterable[str]) -> ListFilters:
         *(() if chat is None else given(query, "chat", "Chat", address(chat))),
         Field("search", "Search", placeholder="part of the text"),
     )
-    return ListFilters("/deliveries", "messages", query, fields, tuple(_STATES))
+    return ListFilters("/deliveries", "messages", query, fields, _STATES)
 
 
 def _only(service: PageServices, filters: ListFilters) -> MessageFilter:
@@ -136,8 +137,8 @@ def _only(service: PageServices, filters: ListFilters) -> MessageFilter:
 def _tabs(counts: MessageCounts) -> tuple[Tab, ...]:
     incoming = {"failed": counts.failed, "waiting": counts.waiting}
     return tuple(
-        Tab(name, counts.outgoing.get(state, 0) + incoming.get(name, 0))
-        for name, state in _STATES.items()
+        Tab(state.value, counts.outgoing.get(state, 0) + incoming.get(state.value, 0))
+        for state in _STATES
     )
 
 
@@ -172,7 +173,7 @@ def _all(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
         verb = "retry" if sent.get("do", "retry") == "retry" else "drop"
         deliveries = service.control.deliveries
         outgoing, incoming = _acts(service, verb)
-        done, failed = 0, OutboxQuery(OutboxState.DEAD, only=only, limit=BATCH)
+        done, failed = 0, OutboxQuery(OutboxState.FAILED, only=only, limit=BATCH)
         while rows := await deliveries.outbox(failed):
             # A message that fails again meanwhile is not retried again.
             failed = replace(failed, before=rows[-1].id)

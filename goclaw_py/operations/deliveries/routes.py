@@ -103,12 +103,12 @@ def outbox_routes(control: Control) -> APIRouter:
 
     @serve(api, Deliveries.retry_outbox)
     async def retry(body: RowsBody) -> Retried:
-        """Retry dead and dropped messages."""
+        """Retry failed and dropped messages."""
         return Retried(await control.deliveries.retry_outbox(body.ids))
 
     @serve(api, Deliveries.drop_outbox)
     async def drop(body: RowsBody) -> DroppedRows:
-        """Drop dead and waiting messages."""
+        """Drop failed and waiting messages."""
         return DroppedRows(await control.deliveries.drop_outbox(body.ids))
 
     return api

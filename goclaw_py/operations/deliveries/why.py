@@ -59,7 +59,7 @@ def steps(row: OutboxRow) -> list[ExplanationStep]:
     if row.error and row.error != _STOPPED:
         tries = f"try {row.attempts} failed" if row.attempts else "it failed"
         found.append(ExplanationStep(None, "refused", f"{tries}: {brief(row.error)}"))
-    if row.state is OutboxState.PENDING:
+    if row.state is OutboxState.WAITING:
         found.append(ExplanationStep(row.next_attempt_at, "next_try", "the next try is due"))
     else:
         found.append(ExplanationStep(None, row.state.value, _STATES[row.state]))
@@ -67,10 +67,10 @@ def steps(row: OutboxRow) -> list[ExplanationStep]:
 
 
 _STATES: Final = {
-    OutboxState.PENDING: "it waits to be sent",
+    OutboxState.WAITING: "it waits to be sent",
     OutboxState.SENDING: "it is being sent",
     OutboxState.SENT: "it was sent",
-    OutboxState.DEAD: "it will not be retried automatically",
+    OutboxState.FAILED: "it will not be retried automatically",
     OutboxState.DROPPED: "it was cancelled",
 }
 
@@ -81,8 +81,8 @@ async def fate_of(src: Sources, row: OutboxRow) -> Verdict:
     match row.state:
         case OutboxState.SENT:
             return sent(row)
-        case OutboxState.DEAD:
-            return await _dead(src, row, retry)
+        case OutboxState.FAILED:
+            return await _failed(src, row, retry)
         case OutboxState.DROPPED if row.error == _STOPPED:
             return conclude("delivery.stopped", "was cancelled by /stop before it was sent")
         case OutboxState.DROPPED:
@@ -112,7 +112,7 @@ def sent(row: OutboxRow) -> Verdict:
     return conclude("delivery.sent", f"was sent {took} after it was written")
 
 
-async def _dead(src: Sources, row: OutboxRow, retry: Cure) -> Verdict:
+async def _failed(src: Sources, row: OutboxRow, retry: Cure) -> Verdict:
     why = brief(row.error or "the channel refused it")
     target = row.message.target
     chat = await src.store.chat(target)
@@ -121,7 +121,7 @@ async def _dead(src: Sources, row: OutboxRow, retry: Cure) -> Verdict:
     if gone:
         again = "First unblock the bot in that chat or add it again, and send it a message"
         cures.insert(0, Cure(again))
-    code = "delivery.chat_gone" if gone else "delivery.dead"
+    code = "delivery.chat_gone" if gone else "delivery.failed"
     return conclude(code, f"could not be delivered: {why}", *cures)
 
 
@@ -166,7 +166,7 @@ async def _before(src: Sources, row: OutboxRow) -> OutboxRow | None:
     key = target.channel, target.account, target.chat
     unsent = [
         one
-        for state in (OutboxState.PENDING, OutboxState.SENDING)
+        for state in (OutboxState.WAITING, OutboxState.SENDING)
         for one in await src.control.deliveries.outbox(OutboxQuery(limit=_SEARCHED, state=state))
         if (one.message.target.channel, one.message.target.account, one.message.target.chat) == key
         and one.id < row.id

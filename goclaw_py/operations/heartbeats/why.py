@@ -91,7 +91,7 @@ def _cures(view: HeartbeatView, stands: str, heartbeat_runs: list[HeartbeatRun])
     elif last is not None and (advice := wording.advice(last, view.heartbeat)):
         found.append(Cure(advice))
         if wording.is_undelivered(last):
-            found.append(Cure("The message, and why", "goclaw deliveries list --state dead"))
+            found.append(Cure("The message, and why", "goclaw deliveries list --state failed"))
     if heartbeat_runs and heartbeat_runs[0].runs:
         found.append(Cure("The last run", f"goclaw why run:{heartbeat_runs[0].runs[-1]}"))
     found.append(Cure("What a run would do now", f"goclaw heartbeat run {agent} --dry-run"))

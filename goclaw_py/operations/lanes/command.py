@@ -311,6 +311,6 @@ def _backlog(backlog: Backlog | None) -> str:
         return "unknown"
     return (
         f"{backlog.inbox} incoming and {backlog.outbox} outgoing messages waiting, "
-        f"{backlog.dead} undeliverable, {backlog.unanswered} failed; "
+        f"{backlog.failed} undeliverable, {backlog.unanswered} failed; "
         f"{count(backlog.approvals, 'tool call')} waiting for approval"
     )

@@ -183,8 +183,8 @@ class HeartbeatRun:
 
     Args:
         runs: The run ids of its attempts, in order.
-        delivery: ``pending``, ``sent`` or ``dead``: the worst state of its messages (dead, then
-            pending); "" if there was nothing to deliver. ``dead`` turns ``ALERTED`` into
+        delivery: ``waiting``, ``sent`` or ``failed``: the worst state of its messages (failed, then
+            waiting); "" if there was nothing to deliver. ``failed`` turns ``ALERTED`` into
             ``DELIVERY_FAILED``.
         undelivered: Why the channel refuses it.
     """

@@ -122,7 +122,7 @@ def _delivery_state(heartbeat_run: HeartbeatRun) -> str:
     if heartbeat_run.status is not HeartbeatRunStatus.ALERTED or heartbeat_run.target is None:
         return ""
     where = _place(heartbeat_run.target)
-    if heartbeat_run.delivery == "pending":
+    if heartbeat_run.delivery == "waiting":
         return f"it had an alert, which waits to be sent to {where}"
     found = f" ({_short(heartbeat_run.detail)})" if heartbeat_run.detail else ""
     return f"it sent an alert to {where}{found}"
@@ -130,7 +130,7 @@ def _delivery_state(heartbeat_run: HeartbeatRun) -> str:
 
 def is_undelivered(heartbeat_run: HeartbeatRun) -> bool:
     """Return whether the run had an alert that could not be delivered."""
-    died = heartbeat_run.status is HeartbeatRunStatus.ALERTED and heartbeat_run.delivery == "dead"
+    died = heartbeat_run.status is HeartbeatRunStatus.ALERTED and heartbeat_run.delivery == "failed"
     return died or heartbeat_run.status is HeartbeatRunStatus.DELIVERY_FAILED
 
 

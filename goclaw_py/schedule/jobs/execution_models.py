@@ -207,7 +207,7 @@ class LoggedOccurrence:
         slug: The slug of the job, which may be deleted.
         runs: The run ids of its attempts, in order.
         definition: The job as it was claimed, as ``schedule.jobs.job_json.job_json``.
-        delivery: ``pending``, ``sent``, ``dead``, or "" if there was nothing to deliver.
+        delivery: ``waiting``, ``sent``, ``failed``, or "" if there was nothing to deliver.
         waits_for: The session that it waits for; None if it waits for none. A store sets it only
             for ``OccurrenceStatus.WAITING``.
 

@@ -48,7 +48,7 @@ KEPT: Final = timedelta(days=90)
 """How long finished occurrences and finished jobs are kept (SPEC DB-5)."""
 
 DIED_WITHIN: Final = timedelta(hours=24)
-"""An occurrence becomes undelivered only if its message became dead within this time."""
+"""An occurrence becomes undelivered only if its message failed within this time."""
 
 MOST_UNTOLD: Final = 100
 """The number of undelivered results that are reported at once."""
@@ -114,10 +114,10 @@ def retargeted(job: Job, old: Target, new: str) -> Job:
 def delivery(states: Sequence[OutboxState]) -> str:
     """Return the delivery state of an occurrence's messages: see ``LoggedOccurrence.delivery``."""
     seen = Counter(states)
-    if seen[OutboxState.PENDING] or seen[OutboxState.SENDING]:
-        return "pending"
-    if seen[OutboxState.DEAD] or seen[OutboxState.DROPPED]:
-        return "dead"
+    if seen[OutboxState.WAITING] or seen[OutboxState.SENDING]:
+        return "waiting"
+    if seen[OutboxState.FAILED] or seen[OutboxState.DROPPED]:
+        return "failed"
     return "sent" if seen else ""
 
 

@@ -409,6 +409,6 @@ def undelivered_warning(
         # Not its slug: jobs of several people may share one.
         command = shell_command("jobs", "runs", "--job", short_id(job.id))
     elif all(one.refused_by is not None for one in lost):
-        link, command = "/deliveries?show=failed", "goclaw deliveries list --state dead"
+        link, command = "/deliveries?show=failed", "goclaw deliveries list --state failed"
     words = f"could not be delivered: {why}"
     return (OperatorWarning("gateway.results", subject, words, link, command),)

@@ -193,8 +193,8 @@ where message ->> 'run_id' = $9 and id < $2 and ($10::text is null or $10 = case
 order by id desc
 limit $1;
 
--- name: newest_pending
--- The same for pending rows.
+-- name: newest_waiting
+-- The same for waiting rows.
 select * from outbox
 where state = 'pending' and owner is null and id < $2
   -- use: selected
@@ -209,7 +209,7 @@ where state = 'pending' and owner is not null and id < $2
 order by id desc
 limit $1;
 
--- name: newest_dead
+-- name: newest_failed
 -- The same for undeliverable rows.
 select * from outbox
 where state = 'dead' and id < $2
@@ -330,7 +330,7 @@ where outbox.id = later.id and outbox.id = any (array(select id from later));
 select
     (select count(*) from inbox where state = 'pending') as inbox,
     (select count(*) from outbox where state = 'pending') as outbox,
-    (select count(*) from outbox where state = 'dead') as dead,
+    (select count(*) from outbox where state = 'dead') as failed,
     (
         select count(*)
         from inbox

@@ -300,7 +300,7 @@ class PageServices:
             except GoclawError:
                 return self._counts  # the page itself may work
             if backlog is not None:
-                self._counts = {"failed": backlog.dead, "approvals": backlog.approvals}
+                self._counts = {"failed": backlog.failed, "approvals": backlog.approvals}
         return self._counts
 
     async def facts(self, page: Page, query: Query) -> Facts:

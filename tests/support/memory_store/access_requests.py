@@ -87,7 +87,7 @@ async def show(
 ) -> None:
     """Edit the messages that asked a question, or drop those that were not sent."""
     asked = [db.outbox[row] for row in db.heartbeat_runs.alerts.get(about, ())]
-    waiting = [row for row in asked if row.state is OutboxState.PENDING]
+    waiting = [row for row in asked if row.state is OutboxState.WAITING]
     await MemoryOutbox(db).drop_outbox([row.id for row in waiting], now=now)
     for row in waiting:
         row.error = rules.DECIDED

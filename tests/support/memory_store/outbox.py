@@ -42,7 +42,7 @@ class MemoryOutbox(MemoryPart):
         if not line or node not in self._db.nodes:
             return None
         head = _head(line)
-        due = head.state is OutboxState.PENDING and head.next_attempt_at <= now
+        due = head.state is OutboxState.WAITING and head.next_attempt_at <= now
         if not due and head.owner != node:
             return None
         return _claimed_row(head, node)
@@ -52,7 +52,7 @@ class MemoryOutbox(MemoryPart):
         others = [
             other
             for other in self._together(head)
-            if other.id > row.id and (other.state is OutboxState.PENDING or other.owner == node)
+            if other.id > row.id and (other.state is OutboxState.WAITING or other.owner == node)
         ]
         return [_claimed_row(other, node) for other in others if node in self._db.nodes]
 
@@ -82,8 +82,8 @@ class MemoryOutbox(MemoryPart):
         maybe_sent: bool,
         alone: bool = False,
     ) -> None:
-        if (record := self._claimed(row, OutboxState.PENDING)) is not None:
-            record.state = OutboxState.PENDING
+        if (record := self._claimed(row, OutboxState.WAITING)) is not None:
+            record.state = OutboxState.WAITING
             record.owner = None
             record.error = storable(error)
             record.next_attempt_at = retry_at
@@ -105,8 +105,8 @@ class MemoryOutbox(MemoryPart):
         now: datetime,
         say: Sequence[OutboundMessage] = (),
     ) -> None:
-        if (record := self._claimed(row, OutboxState.DEAD)) is not None:
-            end_message(self._db, record, OutboxState.DEAD)
+        if (record := self._claimed(row, OutboxState.FAILED)) is not None:
+            end_message(self._db, record, OutboxState.FAILED)
             record.error = storable(error)
             record.finished_at = now
             self._db.enqueue(storable(tuple(say)), session=row.session, now=now)
@@ -174,9 +174,9 @@ class MemoryOutbox(MemoryPart):
         now: datetime,
     ) -> Counter[str]:
         found = [self._db.outbox[row_id] for row_id in set(ids) if row_id in self._db.outbox]
-        dropped = [row for row in found if row.state in (OutboxState.DEAD, OutboxState.PENDING)]
+        dropped = [row for row in found if row.state in (OutboxState.FAILED, OutboxState.WAITING)]
         for row in dropped:
-            if row.state is OutboxState.PENDING:
+            if row.state is OutboxState.WAITING:
                 end_message(self._db, row, OutboxState.DROPPED)
             row.state = OutboxState.DROPPED
             row.finished_at = now
@@ -186,9 +186,9 @@ class MemoryOutbox(MemoryPart):
 
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
         found = [self._db.outbox[row_id] for row_id in set(ids) if row_id in self._db.outbox]
-        ended = [row for row in found if row.state in (OutboxState.DEAD, OutboxState.DROPPED)]
+        ended = [row for row in found if row.state in (OutboxState.FAILED, OutboxState.DROPPED)]
         for row in ended:
-            row.state = OutboxState.PENDING
+            row.state = OutboxState.WAITING
             row.attempts = 0
             row.finished_at = None
             row.next_attempt_at = now
@@ -203,7 +203,7 @@ class MemoryOutbox(MemoryPart):
         wanted = set(places)
         for (channel, account, _), line in self._db.unsent.items():
             head = _head(line)
-            if (channel, account) in wanted and head.state is OutboxState.PENDING:
+            if (channel, account) in wanted and head.state is OutboxState.WAITING:
                 yield head
 
     def _together(self, head: OutboxRecord) -> list[OutboxRecord]:
@@ -245,7 +245,7 @@ def _head(line: dict[int, OutboxRecord]) -> OutboxRecord:
 
 def _claimed_row(row: OutboxRecord, node: NodeId) -> OutboxRow:
     """Claim a row, perhaps again."""
-    row.attempts += row.state is OutboxState.PENDING
+    row.attempts += row.state is OutboxState.WAITING
     row.state = OutboxState.SENDING
     row.owner = node
     row.fence += 1
@@ -255,7 +255,7 @@ def _claimed_row(row: OutboxRecord, node: NodeId) -> OutboxRow:
 def _is_answer(row: OutboxRecord, session: SessionKey) -> bool:
     """Return whether a row waits and belongs to an answer in a session."""
     said = row.message
-    waits = row.state is OutboxState.PENDING and row.session == session
+    waits = row.state is OutboxState.WAITING and row.session == session
     is_others = said.run_id is None or said.occurrence is not None or said.heartbeat_run is not None
     # What finishes a growing reply is sent, or that would stay open.
     return waits and not is_others and said.draft is None and said.lost is None

@@ -77,8 +77,8 @@ class GatewayMemoryStore(
         questions = self._db.approvals.questions.values()
         return Backlog(
             inbox=len(self._db.pending),
-            outbox=states[OutboxState.PENDING] + states[OutboxState.SENDING],
-            dead=states[OutboxState.DEAD],
+            outbox=states[OutboxState.WAITING] + states[OutboxState.SENDING],
+            failed=states[OutboxState.FAILED],
             unanswered=sum(
                 row.kind is InboxKind.MESSAGE and row.outcome in FAILURES and not row.dismissed
                 for row in self._db.inbox.values()

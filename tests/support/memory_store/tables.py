@@ -206,7 +206,7 @@ class OutboxRecord:
     session: SessionKey | None
     created_at: datetime
     next_attempt_at: datetime
-    state: OutboxState = OutboxState.PENDING
+    state: OutboxState = OutboxState.WAITING
     attempts: int = 0
     possible_duplicate: bool = False
     owner: NodeId | None = None
@@ -437,7 +437,7 @@ class MemoryDatabase:
         sending = [row for line in self.unsent.values() for row in line.values() if row.owner]
         freed = [row for row in sending if row.owner in nodes]
         for row in freed:
-            row.state = OutboxState.PENDING
+            row.state = OutboxState.WAITING
             row.owner = None
             row.possible_duplicate = True
             row.fence += 1

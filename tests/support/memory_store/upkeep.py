@@ -241,5 +241,5 @@ class MemoryUpkeep(MemoryPart):
 
 
 def _is_done_with(row: OutboxRecord, now: datetime) -> bool:
-    kept = UNSEEN_KEPT if row.state is OutboxState.DEAD else FINISHED_KEPT
+    kept = UNSEEN_KEPT if row.state is OutboxState.FAILED else FINISHED_KEPT
     return row.finished_at is not None and row.finished_at < now - kept

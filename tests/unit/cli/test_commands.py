@@ -189,9 +189,9 @@ def test_a_list_is_a_table_for_people(
     ("sessions list --search ann --agent main --channel telegram --state running",
      ("sessions", SessionQuery(agent=AgentName("main"), channel="telegram",
                               state=SessionState.RUNNING, search="ann", limit=51))),
-    ("outbox list --state dead --channel telegram --search 100%",
+    ("outbox list --state failed --channel telegram --search 100%",
      ("outbox", OutboxQuery(
-         OutboxState.DEAD, only=MessageFilter("telegram", text="100%"), limit=51,
+         OutboxState.FAILED, only=MessageFilter("telegram", text="100%"), limit=51,
      ))),
     ("inbox list --waiting --search a&b --limit 7",
      ("dead_letters", DeadLetterQuery(waiting=True, only=MessageFilter(text="a&b"), limit=8))),
@@ -234,7 +234,7 @@ def test_a_run_is_shown_with_everything_that_is_known(
     out = goclaw("runs", "show", "0190-a").out
     for words in ("20 in (5 cached), 30 out", "0.0123 USD", "chat", "offline"):
         assert words in out
-    for words in ("user\nGrüße [2J\n", "assistant\nyes\n", "dead", "not yet", "chat not found"):
+    for words in ("user\nGrüße [2J\n", "assistant\nyes\n", "failed", "not yet", "chat not found"):
         assert words in out
     usage = Usage(cost_usd=None)
     odd = replace(fakes.ENDED, error="boom", parent=fakes.RUN_ID, usage=usage, model="")

@@ -381,11 +381,11 @@ async def test_a_chat_is_settled_when_nothing_runs_and_nothing_waits_to_be_shown
     assert await settled(control, "other")
     control.snapshot = replace(control.snapshot, runs=())
     assert await settled(control, "local")
-    for state in (OutboxState.PENDING, OutboxState.SENDING):
+    for state in (OutboxState.WAITING, OutboxState.SENDING):
         control.messages.rows = [replace(fakes.DEAD, state=state)]
         assert not await settled(control, "local")
     elsewhere = OutboundMessage(Target("telegram", "default", "local"), "x")
-    pending = replace(fakes.DEAD, state=OutboxState.PENDING)
+    pending = replace(fakes.DEAD, state=OutboxState.WAITING)
     control.messages.rows = [replace(pending, message=elsewhere)]
     assert await settled(control, "local")
     control.messages.rows = [*[replace(pending, message=elsewhere)] * (SEEN_ROWS - 1), pending]

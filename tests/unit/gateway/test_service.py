@@ -195,7 +195,7 @@ async def test_lists_go_to_the_database() -> None:
         assert [session.key for session in await control.sessions.list()] == [session_of()]
         await asyncio.sleep(1)
         (row,) = await control.deliveries.outbox(OutboxQuery(state=OutboxState.SENT))
-        assert await control.deliveries.outbox(OutboxQuery(state=OutboxState.DEAD)) == []
+        assert await control.deliveries.outbox(OutboxQuery(state=OutboxState.FAILED)) == []
         assert await control.deliveries.retry_outbox([row.id]) == 0
         assert await control.people.list() == []
 

@@ -37,7 +37,7 @@ async def all_is_well() -> Explanation:
 
 
 @CASES.answer("gateway.dead_deliveries", "1 message could not be delivered",
-              "goclaw deliveries list --state dead")  # fmt: skip
+              "goclaw deliveries list --state failed")  # fmt: skip
 async def dead_deliveries() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.channel.fail(Undeliverable("Bad Request: chat not found"), chat="ann")

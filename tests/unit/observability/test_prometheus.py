@@ -60,7 +60,7 @@ async def received(made: Scraped) -> float:
 
 async def settled(gateway: GatewayProcess) -> None:
     """Nothing runs, and everything is sent or given up."""
-    open_states = (OutboxState.PENDING, OutboxState.SENDING)
+    open_states = (OutboxState.WAITING, OutboxState.SENDING)
     await until(lambda: not gateway.dispatcher.runs())
     async with asyncio.timeout(600):
         while any(

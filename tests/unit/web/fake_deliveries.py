@@ -53,7 +53,7 @@ class FakeDeliveryStore:
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
         del now
         self.called("retry_outbox", tuple(ids))
-        return self._change(ids, OutboxState.PENDING).total()
+        return self._change(ids, OutboxState.WAITING).total()
 
     async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> Counter[str]:
         del now

@@ -62,7 +62,7 @@ SKIPPED = replace(
 )  # fmt: skip
 DEAD = replace(
     OK, id=HeartbeatRunId("019b-dead"), agent=HELPER, kind=HeartbeatRunKind.EVENT,
-    status=HeartbeatRunStatus.ALERTED, target=CHAT, delivery="dead",
+    status=HeartbeatRunStatus.ALERTED, target=CHAT, delivery="failed",
     undelivered="bot was blocked by the user\x1b[2J",
 )  # fmt: skip
 RUNNING = replace(

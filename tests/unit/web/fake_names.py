@@ -78,7 +78,7 @@ PENDING = OutboxRow(
         file=OutFile(FileKind.PHOTO, "/w/a.png", "a\n.png", "image/png"),
         buttons=((Button("Yes\x1b", "y"), Button("No", "n")),),
     ),
-    session=KEY, state=OutboxState.PENDING, attempts=2, possible_duplicate=False, fence=4,
+    session=KEY, state=OutboxState.WAITING, attempts=2, possible_duplicate=False, fence=4,
     created_at=AT, next_attempt_at=AT, sent_at=None, external_id=None,
     error="<html>\n" + "bad gateway " * 30,
 )  # fmt: skip

@@ -75,7 +75,7 @@ STATUS = views.GatewayStatus(
     database="embedded", draining=False,
     lanes=(views.LaneView(LaneName("main"), 2, 1, 0, 5, 3, 1, 0),), runs=(RUNNING,),
     channels=(views.ChannelView("telegram", "default", views.ChannelState.STOPPED, "wrong token"),),
-    backlog=views.Backlog(inbox=1, outbox=2, dead=3), warnings=(DISK,),
+    backlog=views.Backlog(inbox=1, outbox=2, failed=3), warnings=(DISK,),
 )  # fmt: skip
 
 
@@ -170,7 +170,7 @@ STEPS = [
 ]
 DEAD = store.OutboxRow(
     id=2**40, message=OutboundMessage(LOCAL, "hello", None, RUN_ID), session=SESSION,
-    state=store.OutboxState.DEAD, attempts=3, possible_duplicate=True, fence=1, created_at=NOW,
+    state=store.OutboxState.FAILED, attempts=3, possible_duplicate=True, fence=1, created_at=NOW,
     next_attempt_at=NOW, sent_at=None, external_id=None, error="chat not found",
 )  # fmt: skip
 CHILD = live.LiveRun(

@@ -37,7 +37,7 @@ class Used(FakeControl):
                 replace(sent, sent_at=at)
                 for at in (fakes.NOW - timedelta(seconds=2), None, fakes.NOW)
             ),
-            replace(sent, state=OutboxState.DEAD, sent_at=fakes.NOW + timedelta(seconds=9)),
+            replace(sent, state=OutboxState.FAILED, sent_at=fakes.NOW + timedelta(seconds=9)),
         ]
         who = PeerKind.DIRECT, AgentName("main"), "7"
         self.crowd.spoke = [

@@ -51,7 +51,7 @@ _PROBLEM = 80
 @dataclass(frozen=True, slots=True)
 class _Listed:
     rows: list[OutboxRow]
-    dead: int
+    failed: int
     searched_all: bool
 
 
@@ -61,7 +61,7 @@ class _Listed:
 def list_(
     ctx: typer.Context,
     options: selection.MessageOptions,
-    state: Annotated[str | None, choice(OutboxState)] = None,
+    state: Annotated[str | None, choice(OutboxState, former=("pending", "dead"))] = None,
     chat: Annotated[
         str | None, typer.Option(help="Chat id, or a beginning of CHANNEL/ACCOUNT/ID/TOPIC.")
     ] = None,
@@ -77,12 +77,12 @@ def list_(
         most = limit if chat is None else selection.PAGE
         query = OutboxQuery(wanted, only=only, limit=most)
         found = await control.deliveries.outbox(query)
-        dead: list[OutboxRow] = []
+        failed: list[OutboxRow] = []
         if wanted is None and not as_json:
-            query = OutboxQuery(OutboxState.DEAD, only=only, limit=selection.PAGE)
-            dead = await control.deliveries.outbox(query)
+            query = OutboxQuery(OutboxState.FAILED, only=only, limit=selection.PAGE)
+            failed = await control.deliveries.outbox(query)
         rows = [row for row in found if _goes_to(row.message.target, chat)]
-        in_chat = sum(_goes_to(row.message.target, chat) for row in dead)
+        in_chat = sum(_goes_to(row.message.target, chat) for row in failed)
         is_whole = chat is None or len(found) < selection.PAGE or len(rows) >= limit
         return _Listed(rows[:limit], in_chat, is_whole)
 
@@ -103,9 +103,10 @@ def _rows(found: _Listed) -> list[OutboxRow]:
 
 def _show_all(found: _Listed, names: DisplayNames) -> None:
     rows, seen_at = _rows(found), display.now()
-    if found.dead:
-        what = selection.count_of(found.dead)
-        typer.echo(f"{what} could not be sent; see: goclaw deliveries list --state dead", err=True)
+    if found.failed:
+        what = selection.count_of(found.failed)
+        see = "goclaw deliveries list --state failed"
+        typer.echo(f"{what} could not be sent; see: {see}", err=True)
     show_table(_COLUMNS, [_row(one, names, seen_at) for one in rows], empty="no messages")
 
 
@@ -131,7 +132,7 @@ def _row(row: OutboxRow, names: DisplayNames, seen_at: datetime) -> tuple[str, .
 
 
 def _next_try(row: OutboxRow, seen_at: datetime) -> str:
-    if row.state is not OutboxState.PENDING:
+    if row.state is not OutboxState.WAITING:
         return ""
     if row.next_attempt_at <= seen_at:
         return "due"
@@ -222,13 +223,13 @@ def _what_to_do(row: OutboxRow) -> Iterator[tuple[str, str]]:
 def _no_retry(row: OutboxRow) -> str:
     """Return why a message cannot be retried, "" if it can."""
     state = row.state.value
-    return "" if state in ("dead", "dropped") else f"is {state}, neither dead nor dropped"
+    return "" if state in ("failed", "dropped") else f"is {state}, neither failed nor dropped"
 
 
 def _no_drop(row: OutboxRow) -> str:
     """Return why a message cannot be dropped, "" if it can."""
     match row.state.value:
-        case "dead" | "pending":
+        case "failed" | "waiting":
             return ""
         case "sending":
             return "is being sent right now"
@@ -241,10 +242,10 @@ def _line(row: OutboxRow) -> str:
     return f"{row.id}  to {display.place(message.target)}: {display.words(message.text)}"
 
 
-_DEAD = OutboxQuery(OutboxState.DEAD, limit=selection.PAGE)
+_FAILED = OutboxQuery(OutboxState.FAILED, limit=selection.PAGE)
 _BOX: selection.MessageBox[OutboxRow] = selection.MessageBox(
     one=lambda control, row_id: control.deliveries.outbox_row(row_id),
-    every=lambda control: control.deliveries.outbox(_DEAD),
+    every=lambda control: control.deliveries.outbox(_FAILED),
     id_of=lambda row: row.id,
     line=_line,
 )
@@ -253,7 +254,7 @@ selection.add_retry(
     selection.MessageChange(
         _BOX, lambda control, ids: control.deliveries.retry_outbox(ids), _no_retry
     ),
-    "Retry dead or dropped messages. --all retries all dead ones.",
+    "Retry failed or dropped messages. --all retries all failed ones.",
 )
 selection.add_drop(
     app,
@@ -263,5 +264,5 @@ selection.add_drop(
         _no_drop,
         consequence="Dropped messages are never sent",
     ),
-    "Drop dead or pending messages. --all drops all dead ones.",
+    "Drop failed or waiting messages. --all drops all failed ones.",
 )

@@ -154,7 +154,7 @@ async def _ended(
     found = await _stored(service, begun.heartbeat_run)
     while found is not None and clock() < give_up_at:
         if found.status not in OPEN:
-            if found.delivery != "pending":
+            if found.delivery != "waiting":
                 break
             give_up_at = min(give_up_at, clock() + _DELIVERY_S)
         await asyncio.sleep(min(_LOOK_EVERY_S, max(0.0, give_up_at - clock())))

@@ -33,12 +33,14 @@ from goclaw_py.store.text import storable
 _SQL = queries("outbox")
 _NEWEST = {
     None: _SQL["newest"],
-    OutboxState.PENDING: _SQL["newest_pending"],
+    OutboxState.WAITING: _SQL["newest_waiting"],
     OutboxState.SENDING: _SQL["newest_sending"],
     OutboxState.SENT: _SQL["newest_sent"],
-    OutboxState.DEAD: _SQL["newest_dead"],
+    OutboxState.FAILED: _SQL["newest_failed"],
     OutboxState.DROPPED: _SQL["newest_dropped"],
 }
+_COLUMN = {OutboxState.WAITING: "pending", OutboxState.FAILED: "dead"}
+"""What the column ``state`` has instead."""
 
 
 class _Claim(NamedTuple):
@@ -136,7 +138,7 @@ class PostgresOutbox(PostgresPart):
             marked = await connection.row(
                 _SQL["mark_failed"], row.id, row.fence, error, retry_at, maybe_sent, alone
             )
-            await _check(connection, marked, row, OutboxState.PENDING)
+            await _check(connection, marked, row, OutboxState.WAITING)
 
     async def mark_dead(
         self,
@@ -148,7 +150,7 @@ class PostgresOutbox(PostgresPart):
     ) -> None:
         async with self._pool.transaction() as connection:
             marked = await connection.row(_SQL["mark_dead"], row.id, row.fence, error, now)
-            await _check(connection, marked, row, OutboxState.DEAD)
+            await _check(connection, marked, row, OutboxState.FAILED)
             if marked is not None:
                 await enqueue(connection, say, session=row.session, now=now)
 
@@ -158,7 +160,8 @@ class PostgresOutbox(PostgresPart):
         if query.run is None:
             found = await self._pool.fetch(_NEWEST[query.state], *page)
         else:
-            found = await self._pool.fetch(_SQL["newest_of_run"], *page, query.run, query.state)
+            state = query.state and _COLUMN.get(query.state, query.state)
+            found = await self._pool.fetch(_SQL["newest_of_run"], *page, query.run, state)
         return [rows.outbox_row(row) for row in found]
 
     async def outbox_counts(self, only: MessageFilter = ALL_MESSAGES) -> dict[OutboxState, int]:

@@ -193,7 +193,7 @@ class PostgresHeartbeats(PostgresPart):
         row = await self._pool.row(_SQL["alert_state"], key, since)
         if row is None or row["sent"] is None:
             return None
-        return OutboxState.SENT if row["sent"] else OutboxState.PENDING
+        return OutboxState.SENT if row["sent"] else OutboxState.WAITING
 
     async def add_event(
         self, agent: AgentName, text: str, *, now: datetime, wake: bool

@@ -198,7 +198,7 @@ class MemoryHeartbeats(MemoryPart):
         if not known:
             return None
         sent = any(self._db.outbox[row].state is OutboxState.SENT for row in known)
-        return OutboxState.SENT if sent else OutboxState.PENDING
+        return OutboxState.SENT if sent else OutboxState.WAITING
 
     def _alerts(self, key: str) -> list[int]:
         return self._db.heartbeat_runs.alerts.get(key, [])
@@ -291,13 +291,13 @@ class MemoryHeartbeats(MemoryPart):
         died = [
             (row.finished_at, row.id)
             for row in said
-            if row.state is OutboxState.DEAD and row.finished_at and row.finished_at >= since
+            if row.state is OutboxState.FAILED and row.finished_at and row.finished_at >= since
         ]
         return min(died, default=None)
 
     def _undelivered(self, row: HeartbeatRun) -> Undelivered:
         said = [self._db.outbox[one] for one in self._db.heartbeat_runs.said[row.id]]
-        dead = [one for one in said if one.state is OutboxState.DEAD]
+        dead = [one for one in said if one.state is OutboxState.FAILED]
         return Undelivered(
             row.id,
             row.agent,

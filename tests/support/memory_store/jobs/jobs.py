@@ -319,7 +319,7 @@ class MemoryJobs(MemoryPart):
             died = [
                 row
                 for row in rows
-                if row.state is OutboxState.DEAD and row.finished_at and row.finished_at >= since
+                if row.state is OutboxState.FAILED and row.finished_at and row.finished_at >= since
             ]
             if died and one in tables.logs and tables.logs[one].status is OccurrenceStatus.OK:
                 tables.undelivered(tables.logs[one], died[0].error or "")
@@ -330,7 +330,7 @@ class MemoryJobs(MemoryPart):
             one: row.message.target
             for one, rows in said.items()
             for row in reversed(rows)
-            if row.state is OutboxState.DEAD
+            if row.state is OutboxState.FAILED
         }
         found = [
             UnreportedOccurrence(
@@ -407,7 +407,7 @@ class MemoryJobs(MemoryPart):
         return replace(row, runs=runs, started_at=began, delivery=delivery)
 
 
-_OPEN = (OutboxState.PENDING, OutboxState.SENDING, OutboxState.DEAD)
+_OPEN = (OutboxState.WAITING, OutboxState.SENDING, OutboxState.FAILED)
 
 
 def _readable(row: LoggedOccurrence) -> Job | None:

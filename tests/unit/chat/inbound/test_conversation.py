@@ -162,7 +162,7 @@ async def test_an_answer_of_nothing_is_no_message() -> None:
         await until(lambda: gateway.channel.ended() != [])
         await asyncio.sleep(10)
         assert gateway.channel.sent == []
-        assert await gateway.store.outbox(OutboxQuery(OutboxState.PENDING)) == []
+        assert await gateway.store.outbox(OutboxQuery(OutboxState.WAITING)) == []
 
 
 async def test_a_message_without_text_gets_a_polite_line_and_no_run() -> None:

@@ -167,7 +167,7 @@ async def test_a_message_that_is_still_being_sent_is_cut_off_and_marked() -> Non
             assert took_s < 8 if away else 5 <= took_s < 6
             if not away:
                 (row,) = await gateway.store.outbox()
-                assert (row.state, row.possible_duplicate) == (OutboxState.PENDING, True)
+                assert (row.state, row.possible_duplicate) == (OutboxState.WAITING, True)
                 assert row.error == "cut off by the shutdown"
 
 

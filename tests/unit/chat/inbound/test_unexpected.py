@@ -218,7 +218,7 @@ async def test_an_old_message_that_cannot_be_marked_is_dead_instead_of_sent_for_
         await asyncio.sleep(60)
         assert gateway.channel.texts() == ["one", "two"]
         two, one = await gateway.store.outbox()
-        assert (one.state, one.error) == (OutboxState.DEAD, "RuntimeError: a bug")
+        assert (one.state, one.error) == (OutboxState.FAILED, "RuntimeError: a bug")
         assert two.state is OutboxState.SENT
 
 

@@ -147,7 +147,7 @@ async def test_the_rest_of_an_album_is_sent_though_one_of_its_files_is_refused()
     assert albums_of(channel) == []
     assert "could not send the file “b”" in channel.texts()[-1]
     states = [row.state.value for row in said if row.message.file]
-    assert states == ["sent", "dead", "sent"]
+    assert states == ["sent", "failed", "sent"]
 
 
 async def test_an_album_of_a_channel_that_has_none_any_more_is_sent_one_by_one() -> None:

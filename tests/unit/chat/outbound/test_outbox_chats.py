@@ -66,7 +66,7 @@ async def test_a_blocked_chat_is_marked_and_its_message_dead_with_the_reason() -
         await until(lambda: bool(gateway.database.chats))
         await asyncio.sleep(1)
         (row,) = await gateway.store.outbox()
-        assert (row.state, row.error) == (OutboxState.DEAD, "blocked by the user")
+        assert (row.state, row.error) == (OutboxState.FAILED, "blocked by the user")
         (chat,) = await gateway.store.chats()
         assert (chat.chat, chat.peer, chat.gone) == ("ann", PeerKind.DIRECT, "blocked by the user")
         assert await gateway.ask("I am back") == "re: I am back"
@@ -84,7 +84,7 @@ async def test_a_group_that_is_gone_is_marked_as_a_group() -> None:
 @pytest.mark.parametrize(
     ("error", "call", "ends"),
     [
-        (ChatGone("blocked"), "mark_chat", OutboxState.DEAD),
+        (ChatGone("blocked"), "mark_chat", OutboxState.FAILED),
         (ChatMoved("moved", "ann2"), "move_chat", OutboxState.SENT),
     ],
 )

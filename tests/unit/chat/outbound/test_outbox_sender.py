@@ -147,7 +147,7 @@ async def test_messages_for_a_channel_that_is_not_here_are_left_alone() -> None:
         await put(gateway, to("ann", "elsewhere", channel="matrix"))
         await asyncio.sleep(60)
         row = await the_row(gateway)
-        assert (row.state, row.attempts) == (OutboxState.PENDING, 0)
+        assert (row.state, row.attempts) == (OutboxState.WAITING, 0)
 
 
 async def test_two_processes_send_each_message_once() -> None:
@@ -201,7 +201,7 @@ async def test_what_was_perhaps_sent_an_hour_ago_says_so_when_it_is_sent_by_hand
     async with a_process() as gateway:
         gateway.channel.fail(*(MaybeSent("no answer") for _ in range(100)))
         await put(gateway, to("ann", "hello"))
-        await ends(gateway, OutboxState.DEAD)
+        await ends(gateway, OutboxState.FAILED)
         gateway.channel.heal()
         await gateway.control.deliveries.retry_outbox([(await the_row(gateway)).id])
         await ends(gateway, OutboxState.SENT)
@@ -225,9 +225,9 @@ async def test_a_permanent_error_ends_dead_with_its_reason_and_lets_the_next_thr
     async with a_process() as gateway:
         gateway.channel.fail(Undeliverable("the bot was blocked"))
         await put(gateway, to("ann", "one"), to("ann", "two"))
-        await ends(gateway, OutboxState.SENT, OutboxState.DEAD)
+        await ends(gateway, OutboxState.SENT, OutboxState.FAILED)
         first, _ = await rows(gateway)
-        assert (first.state, first.error) == (OutboxState.DEAD, "the bot was blocked")
+        assert (first.state, first.error) == (OutboxState.FAILED, "the bot was blocked")
         assert gateway.channel.texts() == ["two"]
 
 
@@ -236,7 +236,7 @@ async def test_an_outage_of_minutes_kills_no_message() -> None:
     async with a_process() as gateway:
         gateway.channel.fail(*(MaybeSent("502") for _ in range(8)))
         await put(gateway, to("ann", "hello"))
-        await ends(gateway, OutboxState.SENT, OutboxState.DEAD)
+        await ends(gateway, OutboxState.SENT, OutboxState.FAILED)
         assert gateway.channel.texts() == ["hello" + SENT_AGAIN]
         assert (await the_row(gateway)).possible_duplicate
 
@@ -247,7 +247,7 @@ async def test_a_message_that_is_unsure_for_an_hour_is_dead() -> None:
         gateway.channel.fail(*(MaybeSent("no answer") for _ in range(100)))
         before = asyncio.get_running_loop().time()
         await put(gateway, to("ann", "hello"))
-        await ends(gateway, OutboxState.DEAD)
+        await ends(gateway, OutboxState.FAILED)
         assert asyncio.get_running_loop().time() - before > UNSURE_FOR.total_seconds()
         tries = len(gateway.channel.attempts)
         assert tries < 20
@@ -260,7 +260,7 @@ async def test_failures_that_are_certain_are_repeated_for_ever() -> None:
     async with a_process() as gateway:
         gateway.channel.fail(*(NotSent("no route") for _ in range(40)))
         await put(gateway, to("ann", "hello"))
-        await ends(gateway, OutboxState.SENT, OutboxState.DEAD)
+        await ends(gateway, OutboxState.SENT, OutboxState.FAILED)
         assert gateway.channel.texts() == ["hello"]
         row = await the_row(gateway)
         assert (row.attempts, row.possible_duplicate) == (41, False)
@@ -387,7 +387,7 @@ async def test_a_part_of_a_reply_that_is_refused_for_good_is_told_in_words() -> 
         await until(lambda: len(gateway.channel.attempts) == 2)
         await asyncio.sleep(60)
         first, line = sorted(await rows(gateway), key=lambda row: row.id)
-        assert (first.state, line.state) == (OutboxState.DEAD, OutboxState.DEAD)
+        assert (first.state, line.state) == (OutboxState.FAILED, OutboxState.FAILED)
         assert line.message.text == (
             "⚠️ I could not send a part of my answer: it was refused (Bad Request: no). "
             f"The operator can see it with: goclaw deliveries show {first.id}"
@@ -403,4 +403,4 @@ async def test_who_is_gone_reads_nothing_and_what_answers_nobody_is_not_told(
         run = RunId("r") if isinstance(error, ChatGone) else None
         await put(gateway, replace(to("ann", "hello"), run_id=run))
         await asyncio.sleep(60)
-        assert [row.state for row in await rows(gateway)] == [OutboxState.DEAD]
+        assert [row.state for row in await rows(gateway)] == [OutboxState.FAILED]

@@ -119,7 +119,7 @@ async def test_a_chat_that_became_unreachable_while_it_waited_is_not_claimed() -
         channel.unreachable.add("ann")
         await asyncio.sleep(60)
         assert channel.texts() == ["1"]
-        assert (await rows(gateway))[1].state is OutboxState.PENDING
+        assert (await rows(gateway))[1].state is OutboxState.WAITING
         channel.unreachable.clear()
         await channel.until_sent(2)
 

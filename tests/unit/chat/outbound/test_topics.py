@@ -162,7 +162,7 @@ async def test_a_reply_that_no_topic_takes_is_dead() -> None:
         await gateway.gateway.accept([in_plans("hello")])
         await asyncio.sleep(10)
         (row,) = await gateway.store.outbox()
-        assert (row.state, row.error) == (OutboxState.DEAD, "the general topic is closed")
+        assert (row.state, row.error) == (OutboxState.FAILED, "the general topic is closed")
         assert [one.target for one in channel.attempts] == [PLANS, FAMILY]
 
 

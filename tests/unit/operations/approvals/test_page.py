@@ -80,7 +80,7 @@ async def test_a_grant_is_revoked(browser: Browser, control: FakeControl) -> Non
 
 async def test_the_first_page_leads_to_what_waits(browser: Browser, control: FakeControl) -> None:
     warning = OperatorWarning("gateway.approvals", "2 tool calls", "wait", "/approvals")
-    backlog = Backlog(inbox=0, outbox=0, dead=0, approvals=2)
+    backlog = Backlog(inbox=0, outbox=0, failed=0, approvals=2)
     control.snapshot = replace(fakes.STATUS, backlog=backlog, warnings=(warning,))
     said = await browser.says("/", "pay", '<a href="/approvals">Decide</a>')
     assert "2 tool calls" not in said, "each is listed"

@@ -55,7 +55,7 @@ def test_a_list_shows_chat_tries_and_trouble(goclaw: Shell, database: FakeContro
     assert " ".join(lines[0].split()) == "ID STATE CHAT AGE TRIES NEXT TRY PROBLEM TEXT KEY"
     dead = next(line for line in lines if line.startswith("7 "))
     for words in (
-        "dead",
+        "failed",
         "console local",
         " 3 ",
         "  hello  ",
@@ -86,10 +86,19 @@ def test_ages_and_the_next_try_are_told(goclaw: Shell, database: FakeControl) ->
     assert " 0.0s " in sent
 
 
+@pytest.mark.parametrize(("former", "state"), [("dead", "failed"), ("pending", "waiting")])
+def test_a_former_state_is_accepted_and_in_no_help(
+    goclaw: Shell, database: FakeControl, former: str, state: str
+) -> None:
+    (row,) = goclaw.data("deliveries", "list", "--state", former)
+    assert row["state"] == state
+    assert former not in goclaw("deliveries", "list", "--help").out
+
+
 def test_what_a_list_does_not_show_is_told(goclaw: Shell, database: FakeControl) -> None:
-    hint = "1 message could not be sent; see: goclaw deliveries list --state dead\n"
+    hint = "1 message could not be sent; see: goclaw deliveries list --state failed\n"
     assert goclaw("deliveries", "list", "--limit", "1").err == hint
-    assert goclaw("deliveries", "list", "--state", "dead").err == ""
+    assert goclaw("deliveries", "list", "--state", "failed").err == ""
     assert goclaw("deliveries", "list", "--json").err == ""
     assert goclaw("deliveries", "list", "--chat", "-1001").err == ""
     database.messages.rows = [replace(DEAD, id=number) for number in range(1, 1005)]
@@ -193,7 +202,7 @@ def test_a_delivered_message_is_shown_and_a_text_passes_for_no_fact(
     message = replace(fakes.DEAD.message, text=fake_names.MESSAGE.text + "\n\n" + "x" * 5000)
     database.messages.rows = [replace(DEAD, message=message, error="a\nstate    sent\x1b[2J")]
     out = goclaw("deliveries", "show", "7").out
-    assert [line for line in out.splitlines() if line.startswith("state")] == ["state      dead"]
+    assert [line for line in out.splitlines() if line.startswith("state")] == ["state      failed"]
     assert out.endswith("\ntext\n  first\n  state    ]0;ownedsent\n\n  " + "x" * 5000 + "\n")
     assert "a state sent[2J" in out
     assert not CONTROL & set(out)
@@ -212,11 +221,11 @@ def test_what_cannot_be_done_is_named(goclaw: Shell, database: FakeControl) -> N
     assert (got.code, got.out) == (1, "retrying 1\n")
     assert got.err.splitlines() == [
         "goclaw: there is no message 99 in the outbox",
-        "goclaw: message 5 is sent, neither dead nor dropped",
-        "goclaw: message 4 is sending, neither dead nor dropped",
+        "goclaw: message 5 is sent, neither failed nor dropped",
+        "goclaw: message 4 is sending, neither failed nor dropped",
         "goclaw: there is no message 98 in the outbox",
     ]
-    assert states(database)[7] == "pending"
+    assert states(database)[7] == "waiting"
     got = goclaw("deliveries", "drop", "7", "3", "4", "5", "6")
     assert (got.code, got.out) == (1, "dropped 2\n")
     assert got.err.splitlines() == [
@@ -232,7 +241,7 @@ def test_all_means_the_dead_ones(goclaw: Shell, database: FakeControl, verb: str
     got = goclaw("deliveries", verb, "--all")
     assert (got.code, got.err) == (0, "")
     assert got.out.endswith(" 1\n")
-    assert {row for row, now in states(database).items() if now != "dead"} == {3, 4, 5, 6, 7}
+    assert {row for row, now in states(database).items() if now != "failed"} == {3, 4, 5, 6, 7}
     assert states(database)[6] == "dropped"
     assert goclaw("deliveries", verb, "--all") == Done(0, f"nothing to {verb}\n", "")
     assert goclaw("deliveries", verb, "99") == Done(1, f"nothing to {verb}\n", UNKNOWN)
@@ -251,7 +260,7 @@ def test_all_are_more_than_one_page(goclaw: Shell, gateway: ThreadGateway, verb:
     control = gateway.control
     control.messages.rows = [replace(DEAD, id=number) for number in range(2500, 0, -1)]
     assert goclaw("deliveries", verb, "--all").out.endswith(" 2500\n")
-    assert "dead" not in states(control).values()
+    assert "failed" not in states(control).values()
     sizes = [len(ids) for ids in changed(control, verb) if isinstance(ids, tuple)]
     assert sizes == [1000, 1000, 500]
 
@@ -292,7 +301,7 @@ def test_a_person_is_asked_before_messages_are_given_up(control: FakeControl) ->
         shown = person.sees("Drop them? Dropped messages are never sent. [y/N]")
         assert "7  to console/default/local: hello" in shown
         assert not {"\x1b", "\u202e"} & set(shown)
-        assert states(control)[7] == "dead"
+        assert states(control)[7] == "failed"
         person.types("y\n")
         person.sees("dropped 2")
         assert person.sees_it_end()[0] == 0
@@ -306,7 +315,7 @@ def test_who_says_no_changes_nothing(control: FakeControl) -> None:
         person.types("\n")
         person.sees("goclaw: aborted")
         assert person.sees_it_end()[0] == 1
-    assert set(states(control).values()) == {"dead"}
+    assert set(states(control).values()) == {"failed"}
 
 
 @pytest.mark.parametrize("arguments", [("drop", "7", "--yes"), ("retry", "7")])
@@ -314,7 +323,7 @@ def test_who_says_yes_is_not_asked(control: FakeControl, arguments: tuple[str, .
     with person_at("outbox", *arguments) as person:
         person.sees(" 1")
         assert person.sees_it_end()[0] == 0
-    assert states(control)[7] != "dead"
+    assert states(control)[7] != "failed"
 
 
 def test_one_message_is_it(

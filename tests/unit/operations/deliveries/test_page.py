@@ -18,7 +18,7 @@ from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser
 CHAT = Target("telegram", "work", "-1001")
 ROWS = "chat=telegram.work%3A-1001&search=a+b&before=9&in=4&next=%2F%2Fx"
 BACK = "chat=telegram.work%3A-1001&search=a+b&before=9&in=4"
-DEAD = replace(PENDING, state=OutboxState.DEAD)
+DEAD = replace(PENDING, state=OutboxState.FAILED)
 
 
 def asked(control: FakeControl) -> list[OutboxQuery]:

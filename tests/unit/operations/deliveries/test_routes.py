@@ -14,12 +14,12 @@ from goclaw_py.operations.deliveries.operations import MessageCounts
 from goclaw_py.records import DeadLetterQuery, MessageFilter, OutboxQuery, OutboxState
 from tests.unit.web import fakes
 from tests.unit.web.fake_names import ANSWERED, AT, BEGUN, DROPPED, LOST, NEXT, TOPIC
-from tests.unit.web.harness import Gateway
+from tests.unit.web.harness import Api, Gateway
 
 pytestmark = pytest.mark.real_time
 
 FEW = MessageFilter("telegram", replace(TOPIC, thread=None), AT - timedelta(hours=1), "a&b")
-DEAD = OutboxQuery(OutboxState.DEAD)
+DEAD = OutboxQuery(OutboxState.FAILED)
 
 
 async def test_everything_comes_back_as_it_was(made: Gateway, remote: RemoteControl) -> None:
@@ -28,16 +28,25 @@ async def test_everything_comes_back_as_it_was(made: Gateway, remote: RemoteCont
     assert await remote.deliveries.dead_letters() == [LOST, DROPPED]
     assert await remote.deliveries.dead_letters(DeadLetterQuery(waiting=True)) == [NEXT, BEGUN]
     assert await remote.deliveries.dead_letter(ANSWERED.row.id) == ANSWERED
-    counts = MessageCounts({OutboxState.DEAD: 1}, failed=3, waiting=2)
+    counts = MessageCounts({OutboxState.FAILED: 1}, failed=3, waiting=2)
     assert await remote.deliveries.counts(FEW) == counts
     assert ("outbox_counts", FEW) in made.control.calls
     with pytest.raises(NotFound, match="there is no message 99 in the inbox"):
         await remote.deliveries.dead_letter(99)
 
 
+async def test_former_states_are_accepted() -> None:
+    api = Api()
+    status, rows = await api("GET", "/outbox?state=dead")
+    assert (status, {row["state"] for row in rows}) == (200, {"failed"})
+    status, rows = await api("GET", "/outbox?state=pending")
+    query = OutboxQuery(OutboxState.WAITING, limit=51)
+    assert (status, rows, api.control.calls[-1]) == (200, [], ("outbox", query))
+
+
 async def test_each_field_of_a_query_selects(made: Gateway, remote: RemoteControl) -> None:
     """One more row than was asked for says whether there is another page."""
-    outgoing = OutboxQuery(OutboxState.DEAD, RunId("0190"), FEW, limit=7, before=2**41)
+    outgoing = OutboxQuery(OutboxState.FAILED, RunId("0190"), FEW, limit=7, before=2**41)
     incoming = DeadLetterQuery(True, FEW, limit=8, before=9)
     await remote.deliveries.outbox(outgoing)
     await remote.deliveries.dead_letters(incoming)

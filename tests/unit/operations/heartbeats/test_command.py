@@ -161,7 +161,7 @@ def came_to(status: S, skip: Skip | None = None, **facts: object) -> list[Heartb
     (came_to(S.LOST), 1, "lost"),
     (came_to(S.CANCELLED), 1, "cancelled"),
     (came_to(S.NO_ROUTE), 1, "no_route"),
-    (came_to(S.ALERTED, delivery="dead"), 1, "delivery_failed"),
+    (came_to(S.ALERTED, delivery="failed"), 1, "delivery_failed"),
 ])  # fmt: skip
 def test_a_heartbeat_run_by_hand_is_waited_for_and_its_end_is_the_exit_code(
     goclaw: Shell, hand: FakeHeartbeats, coming: list[HeartbeatRun], code: int, words: str
@@ -178,7 +178,7 @@ SAID = "**HEARTBEAT_OK**\nThe backup is *missing*.\nLook at it\x1b[2J."
 
 @pytest.mark.parametrize(("status", "reply", "facts"), [
     (S.ALERTED, SAID, {"detail": "x"}),
-    (S.ALERTED, SAID, {"delivery": "dead"}),
+    (S.ALERTED, SAID, {"delivery": "failed"}),
     (S.DUPLICATE, SAID, {}),
     (S.NO_ROUTE, SAID, {}),
     (S.FAILED, SAID, {}),
@@ -252,7 +252,7 @@ def test_what_people_switched_off_can_be_switched_on(goclaw: Shell, hand: FakeHe
 
 
 def test_a_heartbeat_is_waited_for_until_it_is_sent(goclaw: Shell, hand: FakeHeartbeats) -> None:
-    pending, sent = (came_to(S.ALERTED, delivery=one)[-1] for one in ("pending", "sent"))
+    pending, sent = (came_to(S.ALERTED, delivery=one)[-1] for one in ("waiting", "sent"))
     hand.coming = [RUNNING, pending, pending, sent]
     got = goclaw("heartbeat", "run", "--json")
     assert (got.code, json.loads(got.out)["delivery"]) == (0, "sent")

@@ -47,7 +47,7 @@ CHAT = Target("telegram", "default", "5")
 DAY = ActiveHours(8 * 60, 22 * 60, BERLIN)
 NIGHT = ActiveHours(22 * 60, 6 * 60, BERLIN)
 ADD = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
-BLOCKED = {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"}
+BLOCKED = {"target": CHAT, "delivery": "failed", "undelivered": "bot was blocked"}
 
 
 def heartbeat_run(status: S = S.OK, skip: Skip | None = None, **facts: Any) -> HeartbeatRun:
@@ -80,7 +80,7 @@ def last(status: S, skip: Skip | None = None, **facts: Any) -> str:
     (S.ALERTED,
      {"target": CHAT, "delivery": "sent", "detail": "the chat in which somebody last wrote"},
      "It sent an alert to telegram:5 (the chat in which somebody last wrote)."),
-    (S.ALERTED, {"target": CHAT, "delivery": "pending"},
+    (S.ALERTED, {"target": CHAT, "delivery": "waiting"},
      "It had an alert, which waits to be sent to telegram:5."),
     (S.LOGGED, {"detail": "its target is none"},
      "It had an alert, which was only written to the log: its target is none."),
@@ -131,7 +131,7 @@ def test_the_first_line_says_what_came_of_the_last_heartbeat_run_and_what_to_do(
     st.none() | st.sampled_from(Skip),
     st.text(),
     st.none() | st.just(CHAT),
-    st.sampled_from(["", "pending", "sent", "dead"]),
+    st.sampled_from(["", "waiting", "sent", "failed"]),
 )
 def test_there_are_words_for_whatever_a_row_holds(
     status: S, skip: Skip | None, detail: str, target: Target | None, delivery: str
