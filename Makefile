@@ -9,7 +9,7 @@ ARGS   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep faults chaos lint types layers lock sbom dist screenshots schema-page vendor bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-responses bench-large bench-cluster bench-soak bench-start compare golden simulate chaos-cluster chaos-telegram chaos-kills clean ledger
+.PHONY: help run tools test check check-deep faults chaos lint types layers lock sbom dist docs screenshots schema-page vendor bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-responses bench-large bench-cluster bench-soak bench-start compare golden simulate chaos-cluster chaos-telegram chaos-kills clean ledger
 
 help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -84,6 +84,11 @@ dist: $(VENV)/.ready      ## build the files of a release into dist/, with SBOM 
 	@cp deploy/requirements.txt dist
 	@$(BIN)/python -m tests.tools.sbom
 	@cd dist && sha256sum * > SHA256SUMS
+
+docs: $(VENV)/.ready-docs  ## build the documentation site, with search, into build/docs; a dead link is an error
+	@rm -rf build/docs
+	@$(BIN)/sphinx-build -q -W --keep-going -c docs/site . build/docs
+	@echo "open build/docs/index.html"
 
 screenshots: tools        ## make the pictures of the guides from a running gateway, into docs/pictures
 	@$(BIN)/python -m tests.tools.pictures $(ARGS)
@@ -174,6 +179,11 @@ $(VENV)/.ready-run: pyproject.toml constraints.txt | $(VENV)/.base
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.base
 	@echo "  installing goclaw, its dependencies and the tools of developers"
 	@$(call install,.[dev])
+	@touch $@ $(VENV)/.ready-run
+
+$(VENV)/.ready-docs: pyproject.toml constraints.txt | $(VENV)/.base
+	@echo "  installing what builds the documentation site"
+	@$(call install,.[docs])
 	@touch $@ $(VENV)/.ready-run
 
 # In a variable, because a comma would end the argument of call.
