@@ -189,13 +189,14 @@ def _ran_after_end(facts: Facts) -> Iterator[Breach]:
 
 
 def _order(facts: Facts) -> Iterator[Breach]:
-    """SPEC IO-2, NODE-1. What crashed twice has given up its place."""
+    """SPEC IO-2, NODE-1. What crashed twice has given up its place, and so has all of its turn."""
     started = {run.id: run.started for run in facts.runs}
+    demoted = {row.run for row in facts.messages if row.attempts >= DEMOTED_AFTER}
     for session, rows in grouped(facts.messages, lambda row: row.session).items():
         begun = [
             (row, started[row.run])
             for row in sorted(rows, key=lambda row: row.place)
-            if row.run in started and row.attempts < DEMOTED_AFTER
+            if row.run in started and row.run not in demoted
         ]
         latest: tuple[Message, float] | None = None
         for row, at in begun:

@@ -434,6 +434,14 @@ ALLOWED = {
         seen=(Seen(ANN, "12", "re: m1", 3.15), Seen(ANN, "11", "re: m2", 3.1), *GOOD.seen[2:]),
         worked=(),
     ),
+    "one in a turn with one that crashed twice comes last": good(
+        said=(Said(ANN, "m0"), *GOOD.said),
+        messages=(replace(FIRST, place=0, text="m0", attempts=3), FIRST, SECOND, STOP),
+        runs=(run("r1", 3, 4), run("r2", 2, 3), GOOD.runs[2]),
+        posts=(post(2, "re: m0\nm1", "r1"), post(1, "re: m2", "r2"), *GOOD.posts[2:]),
+        seen=(Seen(ANN, "12", "re: m0\nm1", 3.15), Seen(ANN, "11", "re: m2", 3.1), *GOOD.seen[2:]),
+        worked=(),
+    ),
     "a message that was given up and whose sender knows it": first(
         "lost", posts=[post(1, texts.LOST)]
     ),
