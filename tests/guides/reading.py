@@ -23,7 +23,7 @@ _ENDS_A_COMMAND = frozenset({"|", "||", "&&", ";", "&", "(", ")"})
 _ASSIGNMENT = re.compile(r"[A-Z_][A-Z0-9_]*=")
 _BEFORE_OURS = re.compile(
     r"(?:sudo -u \S+ env .*|docker(?: compose)? exec \S+|docker compose run --rm"
-    r"|kubectl exec \S+ --)?"
+    r"|kubectl exec \S+ --|uvx --from \S+)?"
 )
 """What may stand before ``goclaw`` where it is the program that runs."""
 

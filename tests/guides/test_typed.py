@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_every_command_that_the_text_names_is_one(file: Path) -> None:
 def test_only_programs_that_are_looked_at_here_are_typed() -> None:
     """A new one would go untested."""
     others = {one.words[0] for one in ALL if one.ours is None}
-    strange = {name for name in others if "/" not in name} - OF_OTHERS - {"make", "pip"}
+    strange = {name for name in others if "/" not in name} - OF_OTHERS - {"make", "pip", "pipx"}
     assert strange == set()
 
 
@@ -50,6 +51,12 @@ def test_what_is_installed_is_the_checkout_with_its_versions(line: Typed) -> Non
     words = " ".join(line.words)
     assert "-c constraints.txt" in words
     assert re.search(r" \.(\[\w+\])?$", words)
+
+
+@pytest.mark.parametrize("line", [one for one in ALL if one.words[0] in {"pipx", "uvx"}], ids=str)
+def test_what_is_installed_without_a_checkout_is_the_wheel_of_this_release(line: Typed) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert f"{project['name']}-{project['version']}-py3-none-any.whl" in line.words
 
 
 @pytest.mark.parametrize("line", [one for one in ALL if one.words[0] == "make"], ids=str)
@@ -73,6 +80,7 @@ def test_the_shell_understands_every_block(block: Block) -> None:
     ("docker compose exec goclaw goclaw status", ["status"]),
     ("sudo -u goclaw env A=/b /opt/goclaw/bin/goclaw status", ["status"]),
     ("kubectl exec deployment/goclaw -- goclaw status > file", ["status"]),
+    ("uvx --from goclaw_py.whl goclaw run", ["run"]),
     ("docker compose restart goclaw", None),
     ("sudo systemctl enable --now goclaw", None),
     ("docker compose exec goclaw rm /var/lib/goclaw/a", None),
