@@ -40,7 +40,7 @@ async def main() -> None:
         await jobs.start()
         second = timedelta(seconds=1)
         await jobs.add("flaky", Every(second), max_runs=1)
-        await jobs.add("slow", Every(2 * second), max_runs=1, policy={"run_timeout_s": 2})
+        await jobs.add("slow", Every(2 * second), max_runs=1, policy={"run_timeout": 2})
         await jobs.add("broken", Every(5 * second), policy={"auto_disable_after": 2})
         await asyncio.sleep(12)
         for slug in ("flaky", "slow", "broken"):

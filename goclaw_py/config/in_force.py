@@ -19,6 +19,7 @@ from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.operations.settings.models import Setting, value_text
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.schedule.jobs.policy import DURATIONS
 
 PathSetting = tuple[KeyPath, Setting]
 """A setting, and its path as separate keys."""
@@ -167,11 +168,11 @@ def _of_jobs(settings: Settings, key: str) -> str:
         case "default_prompt":
             return profile.default_prompt or "none: every job needs a prompt"
         case "backoff":
-            return ", ".join(map(duration_text, policy.backoff_s)) or "no delay"
+            return ", ".join(map(duration_text, policy.backoff)) or "no delay"
         case "jitter":
             return _text(policy.jitter * 100)
-        case _ if hasattr(policy, f"{key}_s"):
-            return _text(getattr(policy, f"{key}_s"), timed=True)
+        case _ if key in DURATIONS:
+            return _text(getattr(policy, key), timed=True)
         case _:
             return _text(getattr(policy, key), _NO_LIMIT)
 

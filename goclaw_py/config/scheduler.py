@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, model_validator
 
 from goclaw_py.config.types import (
     Duration,
@@ -86,9 +86,7 @@ class SchedulerSettings(Section):
     default_prompt: Annotated[str | None, Matching(r"(?s).*", "text")] = None
     """the prompt of jobs that have none; "": every job needs a prompt"""
 
-    min_interval_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(
-        default=None, alias="min_interval"
-    )
+    min_interval: Annotated[float | None, Duration(1, _YEAR_S)] = None
     """the minimum time between two runs of a job"""
     on_short: OnShort | None = None
     """what to do with a schedule that runs more often than min_interval: reject it, or clamp: run
@@ -101,28 +99,20 @@ class SchedulerSettings(Section):
     """the maximum number of immediate retries after a failure; 0: none"""
     retry_on: RetryOn | None = None
     """which failures are retried: transient or any"""
-    error_retry_s: Annotated[float | None, Duration(0, _YEAR_S)] = Field(
-        default=None, alias="error_retry"
-    )
+    error_retry: Annotated[float | None, Duration(0, _YEAR_S)] = None
     """after a failure, run again at the next multiple of this time, if that is earlier; 0s: off"""
-    backoff_s: Annotated[tuple[float, ...] | None, Durations(32, Duration(1, _YEAR_S))] = Field(
-        default=None, alias="backoff"
-    )
+    backoff: Annotated[tuple[float, ...] | None, Durations(32, Duration(1, _YEAR_S))] = None
     """the minimum delay of the next run after the 1st, 2nd … failure in a row; []: no delay"""
     auto_disable_after: Annotated[int | None, Whole(0, 1000)] = None
     """the number of failures in a row after which a job is disabled and its owner told; 0: never"""
     misfire: Misfire | None = None
     """what to do about missed runs. once: run the job once to catch up; skip: do not"""
-    misfire_grace_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(
-        default=None, alias="misfire_grace"
-    )
+    misfire_grace: Annotated[float | None, Duration(1, _YEAR_S)] = None
     """how late a run may start; a run that is later counts as missed"""
     on_busy: OnBusy | None = None
     """what a job does when its conversation or agent is busy. queue: wait; skip: skip this run;
     delay:<seconds>: try again after this time"""
-    busy_delay_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(
-        default=None, alias="busy_delay"
-    )
+    busy_delay: Annotated[float | None, Duration(1, _YEAR_S)] = None
     """the time to wait before trying again, with on_busy = "delay"
     """
     session: Literal["job", "fresh", "main"] | None = None
@@ -136,9 +126,7 @@ class SchedulerSettings(Section):
     """the number of runs to keep in the history of each job"""
     history_on_delete: History | None = None
     """what happens to the history of a deleted job: keep or delete"""
-    run_timeout_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(
-        default=None, alias="run_timeout"
-    )
+    run_timeout: Annotated[float | None, Duration(1, _YEAR_S)] = None
     """the time limit of a run"""
     turns: Annotated[int | None, Whole(0, 10_000)] = None
     """the maximum number of model requests of a run; 0: no limit"""
@@ -155,7 +143,7 @@ class SchedulerSettings(Section):
 
     @model_validator(mode="after")
     def _names_one_delay(self) -> Self:
-        if self.on_busy and _delay_s(self.on_busy) and self.busy_delay_s is not None:
+        if self.on_busy and _delay_s(self.on_busy) and self.busy_delay is not None:
             raise allowed('the delay is set twice: write on_busy = "delay", or remove busy_delay')
         return self
 
@@ -172,7 +160,7 @@ class SchedulerSettings(Section):
         if self.on_busy is not None:
             given["on_busy"] = Busy(self.on_busy.partition(":")[0])
             if delay_s := _delay_s(self.on_busy):
-                given["busy_delay_s"] = delay_s
+                given["busy_delay"] = delay_s
         return given
 
 

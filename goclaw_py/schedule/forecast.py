@@ -237,7 +237,7 @@ class _Course:
         """Begin a run; return how many seconds it takes and may take."""
         if isinstance(run, _Job):
             run.started_at = run.started_at or self._now
-            return run.assumed.seconds, run.policy.run_timeout_s or None
+            return run.assumed.seconds, run.policy.run_timeout or None
         if self._now - run.decided_at > FRESH:
             self._decide(run)
         if isinstance(run.verdict, Skipped):
@@ -308,7 +308,7 @@ class _Course:
             skip = begin(job.claim, policy, now=self._now, busy=self._busy(job))
         except JobError:
             skip = Finish(OccurrenceStatus.FAILED)
-        late = self._now - job.claim.due_at > timedelta(seconds=policy.misfire_grace_s)
+        late = self._now - job.claim.due_at > timedelta(seconds=policy.misfire_grace)
         if skip is not None:
             self._load += 1
             self._claimed[agent] -= 1

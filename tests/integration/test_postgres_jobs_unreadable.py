@@ -39,7 +39,7 @@ SHAPES: dict[str, object] = {
     "nothing": {},
     "only nulls": dict.fromkeys(WHOLE),
     "an unknown key of the policy": WHOLE | {"policy": {"retries": 1, "mood": "good"}},
-    "a policy of another shape": WHOLE | {"policy": {"backoff_s": {"first": 1}, "usd": [[]]}},
+    "a policy of another shape": WHOLE | {"policy": {"backoff": {"first": 1}, "usd": [[]]}},
     "an unknown kind of schedule": WHOLE | {"schedule": {"kind": "moon", "phase": "full"}},
     "an interval without end": WHOLE | {"schedule": {"kind": "every", "every_ms": 10**18}},
     "an unknown payload": WHOLE | {"payload": {"kind": "dance"}},

@@ -34,8 +34,8 @@ POLICIES = st.one_of(
         anchor=st.sampled_from(Anchor),
         retries=st.integers(0, 10),
         retry_on=st.sampled_from(RetryOn),
-        error_retry_s=st.sampled_from([0.0, 1.0, 1.7, 1800.0, 86_400.0]),
-        backoff_s=st.lists(st.floats(0, 10_000), max_size=5).map(tuple),
+        error_retry=st.sampled_from([0.0, 1.0, 1.7, 1800.0, 86_400.0]),
+        backoff=st.lists(st.floats(0, 10_000), max_size=5).map(tuple),
         auto_disable_after=st.integers(0, 6),
         misfire=st.sampled_from(Misfire),
         on_busy=st.sampled_from(Busy),
@@ -104,8 +104,8 @@ def test_backoff_never_brings_a_run_forward(
     job: Job, base: JobPolicy, status: OccurrenceStatus, took_s: float
 ) -> None:
     """SPEC CRON-8."""
-    base = replace(base, error_retry_s=0.0)
-    plain = update(job, Finish(status), replace(base, backoff_s=()), took_s=took_s)
+    base = replace(base, error_retry=0.0)
+    plain = update(job, Finish(status), replace(base, backoff=()), took_s=took_s)
     made = update(job, Finish(status), base, took_s=took_s)
     if made.next_run_at is not None:
         assert plain.next_run_at is not None
@@ -118,9 +118,9 @@ def test_a_retry_after_an_error_is_never_later_than_the_regular_run(
     job: Job, base: JobPolicy, status: OccurrenceStatus, took_s: float
 ) -> None:
     """SPEC CRON-8."""
-    plain = replace(base, error_retry_s=0.0, backoff_s=())
+    plain = replace(base, error_retry=0.0, backoff=())
     regular = update(job, Finish(status), plain, took_s=took_s)
-    made = update(job, Finish(status), replace(plain, error_retry_s=1800.0), took_s=took_s)
+    made = update(job, Finish(status), replace(plain, error_retry=1800.0), took_s=took_s)
     if regular.next_run_at is not None:
         assert made.next_run_at is not None
         assert made.next_run_at <= regular.next_run_at

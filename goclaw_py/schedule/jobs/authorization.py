@@ -112,11 +112,11 @@ def _is_looser(key: str, wanted: JobPolicy, limits: JobPolicy) -> bool:
     match key:
         case "tools_in_runs" | "retry_after_effects":
             return bool(given and not limit)
-        case "min_interval_s":
+        case "min_interval":
             return bool(given < limit)
-        case "error_retry_s":
+        case "error_retry":
             return bool(given and (not limit or given < limit))
-        case "run_timeout_s" | "auto_disable_after":
+        case "run_timeout" | "auto_disable_after":
             return bool((given or math.inf) > (limit or math.inf))
         case _ if key in _MOST_OR_NONE:
             return limit is not None and (given is None or given > limit)

@@ -26,7 +26,7 @@ from goclaw_py.schedule.jobs.models import (
     policy_for,
     slug_for,
 )
-from goclaw_py.schedule.jobs.policy import Anchor, JobPolicy, Profile, SessionKind
+from goclaw_py.schedule.jobs.policy import Anchor, JobPolicy, Profile, SessionKind, normalized
 from goclaw_py.schedule.jobs.schedule import Every, check, first_run_at, spaced
 
 _OVER = (JobState.COMPLETED, JobState.FAILED)
@@ -81,7 +81,7 @@ def made(
         "agent": draft.agent or by.agent or MAIN_AGENT,
         "target": draft.target if draft.target is not None else _chat(by),
         "peer": draft.peer or by.peer,
-        "policy": dict(draft.policy),
+        "policy": normalized(draft.policy),
     }
     spec = JobSpec(**asked)
     bare = Job(
@@ -183,7 +183,7 @@ def _does_else(spec: JobSpec, before: JobSpec) -> bool:
 def _timing_of(rules: JobCreationRules, job: Job) -> object:
     """Return everything that determines its next run, and whether that is allowed."""
     policy = job.policy(rules.base)
-    return job.timing(rules.base), policy.min_interval_s, policy.on_short
+    return job.timing(rules.base), policy.min_interval, policy.on_short
 
 
 def _sound(rules: JobCreationRules, job: Job, now: datetime, by: Maker) -> Job:
@@ -200,7 +200,7 @@ def _sound(rules: JobCreationRules, job: Job, now: datetime, by: Maker) -> Job:
     check(timing, now=now, cron_fields=rules.profile.cron_fields)
     # The person who makes it more frequent needs the right to, not only its maker.
     strict = policy_for(rules.base, spec.policy, by)
-    least = timedelta(seconds=max(policy.min_interval_s, strict.min_interval_s))
+    least = timedelta(seconds=max(policy.min_interval, strict.min_interval))
     timing = spaced(timing, least, policy.on_short, now=now)
     return replace(job, spec=replace(spec, schedule=timing.schedule))
 
@@ -268,7 +268,7 @@ def _changed_spec(spec: JobSpec, change: JobChange) -> JobSpec:
 
 def _merged(before: Mapping[str, object], change: Mapping[str, object]) -> dict[str, object]:
     """Return policy keys with changes applied; None removes a key."""
-    merged = {**before, **change}
+    merged = {**before, **normalized(change)}
     return {key: value for key, value in merged.items() if value is not None}
 
 

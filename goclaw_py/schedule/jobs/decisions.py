@@ -84,13 +84,13 @@ def begin(
     job, policy = claimed.job, claimed.job.policy(base)
     if not claimed.waited and (left := _left_behind(claimed, policy)) is not None:
         return left
-    grace = timedelta(seconds=policy.misfire_grace_s)
+    grace = timedelta(seconds=policy.misfire_grace)
     missed = claimed.claimed_at - claimed.due_at > grace and _is_new(claimed)
     if missed and policy.misfire is Misfire.SKIP:
         return Finish(OccurrenceStatus.SKIPPED, Why.MISSED)
     if job.spec.not_after is not None and now > job.spec.not_after:
         return Finish(OccurrenceStatus.SKIPPED, Why.MISSED)
-    if not _is_spaced(Timing(job.spec.schedule, job.spec.zone), policy.min_interval_s, now):
+    if not _is_spaced(Timing(job.spec.schedule, job.spec.zone), policy.min_interval, now):
         return Finish(OccurrenceStatus.SKIPPED, Why.TOO_FREQUENT)
     return None if busy is None else _when_busy(job, policy, busy, now)
 
@@ -132,7 +132,7 @@ def _when_busy(job: Job, policy: JobPolicy, busy: Why, now: datetime) -> Finish 
         case Busy.QUEUE:
             return None
         case Busy.DELAY:
-            again = now + timedelta(seconds=policy.busy_delay_s)
+            again = now + timedelta(seconds=policy.busy_delay)
             return Finish(OccurrenceStatus.SKIPPED, busy, again)
         case Busy.SKIP:
             # Something that is due once would never come: it waits for its turn instead.
@@ -244,10 +244,10 @@ def _after_run(
     """Return the next run of a repeating job; ``failures`` is 0 if this run did not fail."""
     timing = claimed.job.timing(past.base)
     regular = next_run_at(timing, Ran(claimed.due_at, past.started_at, past.now))
-    if failures and policy.error_retry_s:
-        soon = _grid_after(past.now, policy.error_retry_s)
+    if failures and policy.error_retry:
+        soon = _grid_after(past.now, policy.error_retry)
         return soon if regular is None else min(regular, soon)
-    if regular is not None and failures and policy.backoff_s:
+    if regular is not None and failures and policy.backoff:
         return max(regular, past.now + timedelta(seconds=_backoff_s(policy, failures)))
     return regular
 
@@ -263,10 +263,10 @@ def replanned(job: Job, base: JobPolicy, *, now: datetime) -> datetime | None:
     if due_at is None or (isinstance(every, Every) and every.origin is not None and not has_begun):
         return None
     earliest = now
-    if job.failures and policy.backoff_s:
+    if job.failures and policy.backoff:
         earliest += timedelta(seconds=_backoff_s(policy, job.failures))
     is_delayed = job.last_status == OccurrenceStatus.SKIPPED and policy.on_busy is Busy.DELAY
-    delay = timedelta(seconds=policy.busy_delay_s) if is_delayed else timedelta()
+    delay = timedelta(seconds=policy.busy_delay) if is_delayed else timedelta()
     if due_at <= max(earliest, now + delay):
         return None
     at = replanned_timing(timing, due_at, now=now)
@@ -274,7 +274,7 @@ def replanned(job: Job, base: JobPolicy, *, now: datetime) -> datetime | None:
 
 
 def _backoff_s(policy: JobPolicy, failures: int) -> float:
-    return policy.backoff_s[min(failures, len(policy.backoff_s)) - 1]
+    return policy.backoff[min(failures, len(policy.backoff)) - 1]
 
 
 def _over(job: Job, status: OccurrenceStatus) -> JobState:

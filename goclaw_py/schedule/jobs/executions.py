@@ -304,7 +304,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
 
     def _is_missed(self, execution: JobExecution) -> bool:
         claimed = execution.claimed
-        grace = timedelta(seconds=execution.policy.misfire_grace_s)
+        grace = timedelta(seconds=execution.policy.misfire_grace)
         late = claimed.claimed_at - claimed.due_at > grace
         return (
             late

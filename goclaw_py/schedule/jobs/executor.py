@@ -245,7 +245,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             occurrence=execution.id,
         )
         policy = self._places.policy_of(job, session)
-        timeout_s = execution.policy.run_timeout_s or None
+        timeout_s = execution.policy.run_timeout or None
         if timeout_s is not None:
             # The run may start now, and waits until it is due.
             timeout_s += max((execution.claimed.due_at - self._clock.now()).total_seconds(), 0)

@@ -7,7 +7,7 @@ another release may have written them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -28,6 +28,7 @@ from goclaw_py.schedule.jobs.models import (
     Prompt,
     TargetKind,
 )
+from goclaw_py.schedule.jobs.policy import FORMER_KEYS, normalized
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every, schedule_json, schedule_of
 
 
@@ -57,8 +58,15 @@ def job_of(given: Mapping[str, object]) -> Job:
 
 
 def stored_spec(job: Job) -> dict[str, object]:
-    """Return a definition for the database, with ``Job.chained``, for which it has no column."""
-    return spec_json(job.spec) | {"chained": job.chained}
+    """Return a definition for the database, with ``Job.chained``, for which it has no column.
+
+    Its policy has the former keys, because a gateway of an earlier release may read it.
+    """
+    former = {key: name for name, key in FORMER_KEYS.items()}
+    spec = replace(
+        job.spec, policy={former.get(key, key): value for key, value in job.spec.policy.items()}
+    )
+    return spec_json(spec) | {"chained": job.chained}
 
 
 def chained_in(stored: object) -> int:
@@ -140,7 +148,7 @@ def _target(key: str, value: object) -> JobTarget:
 
 
 def _policy(key: str, value: object) -> dict[str, object]:
-    given = _object(key, value)
+    given = normalized(_object(key, value))
     return {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
 
 

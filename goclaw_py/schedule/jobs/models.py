@@ -198,7 +198,7 @@ def policy_for(base: JobPolicy, own: Mapping[str, object], maker: Maker) -> JobP
     Only operators may let a job run more often than the settings allow (SPEC CRON-15).
     """
     policy = policy_with(base, own)
-    policy = spaced_by(policy, 0.0 if maker is Maker.OPERATOR else base.min_interval_s)
+    policy = spaced_by(policy, 0.0 if maker is Maker.OPERATOR else base.min_interval)
     return for_model(policy) if maker is Maker.MODEL else policy
 
 

@@ -7,13 +7,15 @@ The settings choose one and may change single keys; each job may change them aga
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
 from goclaw_py.core.budget import Budget
-from goclaw_py.core.errors import BadJob
+from goclaw_py.core.errors import BadInterval, BadJob
+from goclaw_py.core.time import durations
 
 MIN_INTERVAL_S: Final = 1.0
 """The lower limit for all settings and jobs (SPEC CRON-15)."""
@@ -89,15 +91,15 @@ class JobPolicy:
     """The policy of a job. Times are in seconds; 0 or None turns an option off.
 
     Args:
-        min_interval_s: The shortest time between two firings.
-        backoff_s: The delay of the next run after the 1st, 2nd … failure in a row; the last value
+        min_interval: The shortest time between two firings.
+        backoff: The delay of the next run after the 1st, 2nd … failure in a row; the last value
             applies to all further ones. It never makes a run earlier.
         retry_after_effects: Whether a retry may follow an attempt that called tools with side
             effects; otherwise the failure is reported (SPEC AGENT-9).
-        error_retry_s: After a failure the next run is at the next multiple of this, if that is
+        error_retry: After a failure the next run is at the next multiple of this, if that is
             earlier than the regular run.
         auto_disable_after: The number of failures in a row that disables a job.
-        busy_delay_s: The delay of ``Busy.DELAY``.
+        busy_delay: The delay of ``Busy.DELAY``.
         jitter: The part of the interval, 0 to 0.1, that is added to each time except those of
             ``at``.
         stagger: Whether equal schedules are spread over that part of their interval.
@@ -105,25 +107,25 @@ class JobPolicy:
         tools_in_runs: Whether scheduled runs may schedule jobs.
     """
 
-    min_interval_s: float = 1.0
+    min_interval: float = 1.0
     on_short: OnShort = OnShort.REJECT
     anchor: Anchor = Anchor.COMPLETION
     first_run: FirstRun = FirstRun.AFTER_INTERVAL
     retries: int = 3
     retry_on: RetryOn = RetryOn.TRANSIENT
     retry_after_effects: bool = False
-    error_retry_s: float = 0.0
-    backoff_s: tuple[float, ...] = ()
+    error_retry: float = 0.0
+    backoff: tuple[float, ...] = ()
     auto_disable_after: int = 0
     misfire: Misfire = Misfire.ONCE
-    misfire_grace_s: float = 60.0
+    misfire_grace: float = 60.0
     on_busy: Busy = Busy.QUEUE
-    busy_delay_s: float = 3600.0
+    busy_delay: float = 3600.0
     session: SessionKind = SessionKind.JOB
     delete_after_run: bool = True
     history_keep: int = 200
     history_on_delete: History = History.KEEP
-    run_timeout_s: float = 1800.0
+    run_timeout: float = 1800.0
     turns: int | None = 10
     usd: Decimal | None = Decimal("0.50")
     jitter: float = 0.0
@@ -134,7 +136,7 @@ class JobPolicy:
     @property
     def budget(self) -> Budget:
         """The budget of one scheduled run (SPEC AGENT-5)."""
-        return Budget(turns=self.turns, usd=self.usd, seconds=self.run_timeout_s or None)
+        return Budget(turns=self.turns, usd=self.usd, seconds=self.run_timeout or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +170,12 @@ PROFILES: Final[Mapping[str, Profile]] = {
         Profile(
             "caco",
             JobPolicy(
-                min_interval_s=3600.0,
+                min_interval=3600.0,
                 anchor=Anchor.START,
                 retries=0,
-                error_retry_s=1800.0,
+                error_retry=1800.0,
                 on_busy=Busy.DELAY,
-                busy_delay_s=3600.0,
+                busy_delay=3600.0,
                 turns=None,
                 usd=None,
             ),
@@ -183,7 +185,7 @@ PROFILES: Final[Mapping[str, Profile]] = {
         Profile(
             "oxydra",
             JobPolicy(
-                min_interval_s=60.0,
+                min_interval=60.0,
                 retries=0,
                 auto_disable_after=5,
                 delete_after_run=False,
@@ -200,16 +202,16 @@ PROFILES: Final[Mapping[str, Profile]] = {
         Profile(
             "halo",
             JobPolicy(
-                min_interval_s=10.0,
+                min_interval=10.0,
                 on_short=OnShort.CLAMP,
                 anchor=Anchor.GRID,
                 retries=0,
-                backoff_s=(30.0, 60.0, 300.0, 900.0, 3600.0),
+                backoff=(30.0, 60.0, 300.0, 900.0, 3600.0),
                 auto_disable_after=5,
                 on_busy=Busy.SKIP,
                 delete_after_run=False,
                 history_on_delete=History.DELETE,
-                run_timeout_s=7200.0,
+                run_timeout=7200.0,
                 turns=None,
                 usd=None,
             ),
@@ -240,8 +242,36 @@ DEFAULT_PROFILE: Final = PROFILES["goclaw"]
 
 _KEYS: Final = frozenset(field.name for field in fields(JobPolicy))
 
+DURATIONS: Final = frozenset(
+    {"min_interval", "error_retry", "backoff", "misfire_grace", "busy_delay", "run_timeout"}
+)
+"""Keys whose values are in seconds, or texts such as ``10m`` until they are normalized."""
+
+FORMER_KEYS: Final[Mapping[str, str]] = {f"{key}_s": key for key in DURATIONS}
+"""Keys before 0.1.0, with those of today. Requests may use them until 1.0."""
+
 Overrides = Mapping[str, str | int | float | bool | tuple[float, ...] | None]
 """The policy keys that a job sets itself; durations in seconds."""
+
+
+def normalized(overrides: Mapping[str, object]) -> dict[str, object]:
+    """Return overrides with the keys of today, and with durations in seconds.
+
+    Values that are no durations stay as they are: ``policy_with`` refuses them.
+    """
+    named = {FORMER_KEYS.get(key, key): value for key, value in overrides.items()}
+    return {key: _seconds(one) if key in DURATIONS else one for key, one in named.items()}
+
+
+def _seconds(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return tuple(map(_seconds, value))
+    if isinstance(value, str):
+        with suppress(BadInterval):
+            return durations.read(value.strip()).total_seconds()
+        with suppress(ValueError):
+            return float(value)
+    return value
 
 
 def policy_with(policy: JobPolicy, overrides: Mapping[str, object]) -> JobPolicy:
@@ -249,7 +279,7 @@ def policy_with(policy: JobPolicy, overrides: Mapping[str, object]) -> JobPolicy
     if not overrides:
         return policy
     changed: dict[str, object] = {}
-    for key, value in overrides.items():
+    for key, value in normalized(overrides).items():
         if key not in _KEYS:
             raise BadJob(key, f"no such key; there are {', '.join(sorted(_KEYS))}")
         changed[key] = _read(key, value)
@@ -259,12 +289,12 @@ def policy_with(policy: JobPolicy, overrides: Mapping[str, object]) -> JobPolicy
 def spaced_by(policy: JobPolicy, least_s: float) -> JobPolicy:
     """Return the policy with at least this time between two firings, and at least a second."""
     least_s = max(least_s, MIN_INTERVAL_S)
-    return policy if policy.min_interval_s >= least_s else replace(policy, min_interval_s=least_s)
+    return policy if policy.min_interval >= least_s else replace(policy, min_interval=least_s)
 
 
 def min_interval_for_model_s(policy: JobPolicy) -> float:
     """Return the minimum number of seconds between two runs of a model's job (SPEC CRON-8)."""
-    return max(policy.min_interval_s, MODEL_MIN_INTERVAL_S)
+    return max(policy.min_interval, MODEL_MIN_INTERVAL_S)
 
 
 def for_model(policy: JobPolicy) -> JobPolicy:
@@ -272,7 +302,7 @@ def for_model(policy: JobPolicy) -> JobPolicy:
     most = MODEL_AUTO_DISABLE
     return replace(
         policy,
-        min_interval_s=min_interval_for_model_s(policy),
+        min_interval=min_interval_for_model_s(policy),
         auto_disable_after=min(policy.auto_disable_after or most, most),
         delete_after_run=False,
     )
@@ -299,7 +329,7 @@ _COUNTS: Final[Mapping[str, tuple[int, int]]] = {
 _OPTIONAL: Final = frozenset({"turns", "usd", "max_per_agent"})
 _YEAR_S: Final = 366 * 86_400.0
 _MOST: Final[Mapping[str, float]] = {"jitter": 0.1, "usd": 1e6}
-_NOT_AT_ONCE: Final = frozenset({"busy_delay_s", "error_retry_s"})
+_NOT_AT_ONCE: Final = frozenset({"busy_delay", "error_retry"})
 """Values below a second would make a job due again and again without a pause."""
 
 
@@ -318,9 +348,9 @@ def _read(key: str, value: object) -> object:
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise BadJob(key, f"must be a whole number from {low} to {high}")
         return value
-    if key == "backoff_s":
+    if key == "backoff":
         if not isinstance(value, list | tuple) or len(value) > 32:
-            raise BadJob(key, "must be a list of at most 32 times in seconds")
+            raise BadJob(key, 'must be a list of at most 32 times, such as "5m", or in seconds')
         return tuple(_number(key, each, _YEAR_S) for each in value)
     if key == "usd":
         return Decimal(str(_amount(key, value)))
@@ -338,9 +368,9 @@ def _member(key: str, value: object) -> StrEnum:
 def _amount(key: str, value: object) -> float:
     most = _MOST.get(key, _YEAR_S)
     amount = _number(key, value, most)
-    off = amount == 0 and key != "busy_delay_s"
+    off = amount == 0 and key != "busy_delay"
     if key in _NOT_AT_ONCE and amount < 1 and not off:
-        raise BadJob(key, f"must be a number from 1 to {most:g}")
+        raise BadJob(key, _allowed(key, 1, most))
     return amount
 
 
@@ -351,8 +381,14 @@ def _number(key: str, value: object, most: float) -> float:
         except ValueError:
             value = None
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise BadJob(key, f"must be a number from 0 to {most:g}")
+        raise BadJob(key, _allowed(key, 0, most))
     # A NaN is not between two numbers either.
     if not 0 <= value <= most:
-        raise BadJob(key, f"must be a number from 0 to {most:g}")
+        raise BadJob(key, _allowed(key, 0, most))
     return float(value)
+
+
+def _allowed(key: str, low: int, most: float) -> str:
+    if key in DURATIONS:
+        return f'must be a time such as "10m", or seconds, from {low} to {most:.0f}'
+    return f"must be a number from {low} to {most:g}"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Decimal
 from typing import Final, Literal
 
 from goclaw_py.core.errors import JobError
 from goclaw_py.core.text import count, first_words
+from goclaw_py.core.time.durations import LONGEST, text_of
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import FixedMessage, Job, JobState, Payload, Program, Prompt
+from goclaw_py.schedule.jobs.policy import DURATIONS
 from goclaw_py.schedule.jobs.schedule import describe
 
 REASON_CHARS: Final = 160
@@ -33,6 +37,23 @@ def kind_and_text(payload: Payload) -> tuple[Literal["prompt", "message", "comma
             return "message", text
         case Program(argv):
             return "command", shlex.join(argv)
+
+
+def policy_text(key: str, value: object) -> str:
+    """Return a value of a policy as people write it: ``30m``, ``true``; "none" for no limit."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return ", ".join(policy_text(key, one) for one in value) or "none"
+    if isinstance(value, int | float) and key in DURATIONS:
+        # A stored value of another release may be of any size.
+        whole = value == round(value, 3) and 0 < value < LONGEST.total_seconds()
+        return text_of(timedelta(seconds=value)) if whole else f"{value:g}s"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def obstacle(job: Job, *, is_enabled: bool, reason_chars: int = REASON_CHARS) -> str:

@@ -298,7 +298,7 @@ def _draft(base: JobPolicy, slug: str, body: PutBody, given: _Given | None) -> J
         kind = SessionKind.JOB if config.persist_session else SessionKind.FRESH
         policy["session"] = kind.value
     return JobDraft(
-        schedule=schedule_from(body.schedule, base.min_interval_s),
+        schedule=schedule_from(body.schedule, base.min_interval),
         payload=Prompt(_prompt(body.prompt), config.model or ""),
         slug=slug,
         zone=body.schedule.timezone or "",
@@ -315,7 +315,7 @@ def _change(base: JobPolicy, job: Job, body: PatchBody, given: _Given | None) ->
     if given is not None:
         change = replace(change, target=given[0], peer=given[1])
     if body.schedule is not None:
-        least_s = job.policy(base).min_interval_s
+        least_s = job.policy(base).min_interval
         change = replace(change, schedule=schedule_from(body.schedule, least_s))
         if body.schedule.timezone is not None:
             change = replace(change, zone=body.schedule.timezone)

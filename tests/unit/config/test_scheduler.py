@@ -111,25 +111,25 @@ max_per_agent = 2
 tools_in_runs = true
 """
 EXPECTED = JobPolicy(
-    min_interval_s=90,
+    min_interval=90,
     on_short=OnShort.CLAMP,
     anchor=Anchor.GRID,
     first_run=FirstRun.IMMEDIATE,
     retries=0,
     retry_on=RetryOn.ANY,
     retry_after_effects=True,
-    error_retry_s=1800,
-    backoff_s=(30, 60, 3600),
+    error_retry=1800,
+    backoff=(30, 60, 3600),
     auto_disable_after=7,
     misfire=Misfire.SKIP,
-    misfire_grace_s=300,
+    misfire_grace=300,
     on_busy=Busy.DELAY,
-    busy_delay_s=7200,
+    busy_delay=7200,
     session=SessionKind.FRESH,
     delete_after_run=False,
     history_keep=20,
     history_on_delete=History.DELETE,
-    run_timeout_s=86_400,
+    run_timeout=86_400,
     turns=3,
     usd=Decimal("0.05"),
     jitter=0.025,
@@ -160,8 +160,8 @@ def test_nought_is_no_limit_and_nothing_no_backoff(tmp_path: Path) -> None:
         assert getattr(policy(tmp_path, f"profile = 'herdctl'\n{key} = 0"), key) is None
         variable = {f"GOCLAW_SCHEDULER__{key.upper()}": "0"}
         assert getattr(policy(tmp_path, **variable), key) is None
-    assert policy(tmp_path, "profile = 'halo'\nbackoff = []").backoff_s == ()
-    assert policy(tmp_path, "profile = 'halo'", GOCLAW_SCHEDULER__BACKOFF="").backoff_s == ()
+    assert policy(tmp_path, "profile = 'halo'\nbackoff = []").backoff == ()
+    assert policy(tmp_path, "profile = 'halo'", GOCLAW_SCHEDULER__BACKOFF="").backoff == ()
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -172,9 +172,9 @@ def test_nought_is_no_limit_and_nothing_no_backoff(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_a_busy_job_does_as_set(tmp_path: Path, text: str, expected: tuple[Busy, float]) -> None:
     got = policy(tmp_path, f"on_busy = '{text}'")
-    assert (got.on_busy, got.busy_delay_s) == expected
+    assert (got.on_busy, got.busy_delay) == expected
     by_variable = policy(tmp_path, GOCLAW_SCHEDULER__ON_BUSY=text)
-    assert (by_variable.on_busy, by_variable.busy_delay_s) == expected
+    assert (by_variable.on_busy, by_variable.busy_delay) == expected
 
 
 WAYS = "must be <integer><s|m|h|d>"

@@ -130,7 +130,7 @@ def odd(rng: random.Random, most: int) -> float:
 def a_job(rng: random.Random, number: int, base: JobPolicy, *, messages: bool) -> Job:
     job_id = JobId(f"id-{number:02}")
     timeout_s = rng.choice((121.1, 903.3, 1801.1))  # no multiple of a minute, as all durations
-    own: dict[str, object] = {"run_timeout_s": timeout_s, "history_keep": 10_000, **a_policy(rng)}
+    own: dict[str, object] = {"run_timeout": timeout_s, "history_keep": 10_000, **a_policy(rng)}
     schedule = a_schedule(rng)
     is_message = messages and rng.random() < 0.2
     spec = JobSpec(
@@ -167,13 +167,13 @@ def a_policy(rng: random.Random) -> dict[str, object]:
     for key, values in (
         ("anchor", ("grid", "completion", "start")),
         ("on_busy", ("queue", "skip", "delay")),
-        ("busy_delay_s", (900.0,)),
+        ("busy_delay", (900.0,)),
         ("max_per_agent", (1, 2)),
         ("misfire", ("skip", "once")),
-        ("misfire_grace_s", (1.0, 600.0)),
+        ("misfire_grace", (1.0, 600.0)),
         ("auto_disable_after", (2,)),
-        ("error_retry_s", (700.0,)),
-        ("backoff_s", ((60.0, 3000.0),)),
+        ("error_retry", (700.0,)),
+        ("backoff", ((60.0, 3000.0),)),
         ("session", ("key", "key", "fresh")),
         ("jitter", (0.1,)),
         ("stagger", (True,)),

@@ -191,7 +191,7 @@ def test_messages_need_no_room(tmp_path: Path) -> None:
 def test_a_run_that_takes_too_long_is_repeated_if_its_job_says_so(tmp_path: Path) -> None:
     """SPEC CRON-7, CRON-8: two retries each, and after two such days it is disabled."""
     played = case(tmp_path)
-    policy = {"run_timeout_s": 60, "retry_on": "any", "retries": 2, "auto_disable_after": 2}
+    policy = {"run_timeout": 60, "retry_on": "any", "retries": 2, "auto_disable_after": 2}
     played.add(Cron("0 7 * * *"), takes=HOUR, policy=policy)
     found = played.run(5)
     assert {event.status for event in found.events} == {OccurrenceStatus.TIMED_OUT}

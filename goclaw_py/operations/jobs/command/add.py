@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli.context import AsJson, answer, choice, named, with_options
-from goclaw_py.core.errors import BadInterval, BadJob
+from goclaw_py.core.errors import BadJob
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.targets import TARGET_FORM, parse_target
@@ -36,7 +36,7 @@ from goclaw_py.schedule.jobs.models import (
     Prompt,
     TargetKind,
 )
-from goclaw_py.schedule.jobs.policy import JobPolicy, policy_with
+from goclaw_py.schedule.jobs.policy import DURATIONS, FORMER_KEYS, JobPolicy, policy_with
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule, parse_interval
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class JobOptions:
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE",
-            help="Override a [scheduler] setting: retries=0, run_timeout_s=10m. KEY= resets it.",
+            help="Override a [scheduler] setting: retries=0, run_timeout=10m. KEY= resets it.",
         ),
     ] = None
     source: Annotated[
@@ -363,7 +363,8 @@ def _policy_pairs(given: Iterable[str]) -> Iterable[tuple[str, str]]:
         key, equals, value = pair.partition("=")
         if not equals:
             raise typer.BadParameter(f"--policy must be KEY=VALUE, not {pair!r}")
-        yield key.strip(), value.strip()
+        key = key.strip()
+        yield FORMER_KEYS.get(key, key), value.strip()
 
 
 _WORDS: Mapping[str, bool] = {"true": True, "yes": True, "false": False, "no": False}
@@ -371,15 +372,10 @@ _WORDS: Mapping[str, bool] = {"true": True, "yes": True, "false": False, "no": F
 
 def _value(key: str, text: str) -> object:
     """Convert a value to the type that the policy takes; the policy validates it."""
-    if key == "backoff_s":
-        return [_value("_s", each.strip()) for each in text.split(",")]
+    if key in DURATIONS:
+        return text if key != "backoff" else [each.strip() for each in text.split(",")]
     if text in _WORDS:
         return _WORDS[text]
-    if key.endswith("_s") and text[-1:].isalpha():
-        try:
-            return parse_interval(text).total_seconds()
-        except BadInterval:
-            return text
     if text.isdecimal() and len(text) <= 18:
         return int(text)
     try:

@@ -54,7 +54,7 @@ from goclaw_py.operations.jobs.command.texts import (
 from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.schedule.jobs.policy import JobPolicy
-from goclaw_py.schedule.jobs.view_texts import failures, kind_and_text, plan, waits
+from goclaw_py.schedule.jobs.view_texts import failures, kind_and_text, plan, policy_text, waits
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
@@ -187,18 +187,9 @@ def _behaviour(found: _Shown) -> Iterator[tuple[str, str]]:
     own, base = asdict(job.policy(found.base)), asdict(found.base)
     different = [key for key in own if own[key] != base[key]]
     for number, key in enumerate(different):
-        line = f"{key} = {_plain(own[key])} (settings: {_plain(base[key])})"
+        shown, usual = policy_text(key, own[key]), policy_text(key, base[key])
+        line = f"{key} = {shown} (settings: {usual})"
         yield "" if number else "policy", line
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return ", ".join(map(_plain, value)) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:

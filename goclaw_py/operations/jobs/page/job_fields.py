@@ -45,7 +45,7 @@ POLICY: Final = (
     "misfire",
     "retries",
     "auto_disable_after",
-    "run_timeout_s",
+    "run_timeout",
     "turns",
     "usd",
 )
@@ -231,13 +231,8 @@ def _policy(typed: Typed) -> dict[str, object]:
 
 
 def _number(key: str, text: str) -> object:
-    """Return a number. Amounts of money stay texts, which are exact; the policy validates them."""
-    if key in _WHOLE:
-        return _whole(text)
-    try:
-        return float(text) if key.endswith("_s") else text
-    except ValueError:
-        return text
+    """Return a number. Amounts of money stay texts, which are exact; the policy reads them."""
+    return _whole(text) if key in _WHOLE else text
 
 
 def _whole(text: str) -> int | str:

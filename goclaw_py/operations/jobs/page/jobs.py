@@ -10,7 +10,6 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from decimal import Decimal
 from functools import partial
 from typing import Final
 
@@ -35,6 +34,7 @@ from goclaw_py.schedule.jobs.view_texts import (
     kind_and_text,
     obstacle,
     plan,
+    policy_text,
     trouble,
     waits,
     why_words,
@@ -302,8 +302,8 @@ async def _one(service: PageServices, query: Query) -> Facts:
         "ahead": _ahead(job, settings.profile.policy),
         "place": _place(job),
         "at": at,
-        "policy": ", ".join(
-            f"{key} = {_value(one)}" for key, one in sorted(job.spec.policy.items())
+        "policy": "; ".join(
+            f"{key} = {policy_text(key, one)}" for key, one in sorted(job.spec.policy.items())
         ),
         "stats": stats,
         "explained": explained,
@@ -327,14 +327,6 @@ def _ahead(job: Job, base: JobPolicy) -> list[tuple[str, datetime]]:
         # The schedule shows its own errors.
         return []
     return [(at(each, job.spec.zone), each) for each in coming]
-
-
-def _value(value: object) -> str:
-    if isinstance(value, tuple | list):
-        return "/".join(map(_value, value))
-    if isinstance(value, float):
-        return f"{value:g}"
-    return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def _why(row: LoggedOccurrence) -> str:

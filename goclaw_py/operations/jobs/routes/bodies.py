@@ -76,7 +76,7 @@ class TargetBody(Body):
 
 ScheduleBody = Annotated[AtBody | EveryBody | CronBody, Field(discriminator="kind")]
 PayloadBody = Annotated[PromptBody | MessageBody | CommandBody, Field(discriminator="kind")]
-Value = str | int | float | bool | list[float] | None
+Value = str | int | float | bool | list[float | str] | None
 Policy = Annotated[dict[str, Value], Field(max_length=64)]
 _CRON: Final[dict[str, Any]] = {"kind": "cron", "expression": "0 9 * * 1-5"}
 _CHANGE: Final[dict[str, Any]] = {

@@ -138,7 +138,7 @@ class Handlers(JobHandler):
         # Each claim but the first follows a crash, which may have interrupted the handler.
         number = execution.attempt + claimed.claims - 1
         due = Due(claimed.job, claimed.id, claimed.due_at, number, claimed.manual)
-        limit = asyncio.timeout(execution.policy.run_timeout_s or None)
+        limit = asyncio.timeout(execution.policy.run_timeout or None)
         try:
             async with limit:
                 return Attempt(Outcome.COMPLETED, text=_text(await self.handler(due)))
@@ -159,7 +159,7 @@ class Handlers(JobHandler):
         if outcome is Outcome.TIMED_OUT:
             # It would take as long again.
             retryable = False
-            words = f"it took longer than {execution.policy.run_timeout_s:g} s"
+            words = f"it took longer than {execution.policy.run_timeout:g} s"
         log.warning("job_failed", extra={**execution.facts, "error": truncate(words, 500)})
         return Attempt(outcome, error=truncate_bytes(words, OUTPUT_BYTES), retryable=retryable)
 

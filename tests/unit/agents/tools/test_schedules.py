@@ -214,7 +214,7 @@ async def test_a_cron_schedule_is_echoed_with_its_next_times(world: Schedules) -
     # SPEC CRON-8, CRON-9, CRON-15: kept when it is over, switched off when it fails.
     policy = job.policy(world.service.rules.profile.policy)
     assert (policy.delete_after_run, policy.auto_disable_after) == (False, 5)
-    assert policy.min_interval_s == 60
+    assert policy.min_interval == 60
 
 
 async def test_a_zone_can_be_named_and_is_ignored_but_for_cron(world: Schedules) -> None:

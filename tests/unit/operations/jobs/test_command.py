@@ -194,7 +194,7 @@ def test_a_job_of_a_model_shows_what_is_stricter_for_it(goclaw: Shell, cron: Job
     cron.make(HERS, ANN)
     out = lines(goclaw("jobs", "show", "hers").out)
     assert "owner telegram 5 (telegram:direct:5), created by a model" in out
-    assert "policy min_interval_s = 60 (settings: 1)" in out
+    assert "policy min_interval = 1m (settings: 1s)" in out
     assert "auto_disable_after = 5 (settings: 10)" in out
 
 

@@ -84,7 +84,7 @@ def test_everything_about_a_job_can_be_said(goclaw: Shell, cron: JobControl) -> 
         *("cron", "add", "a", *EVERY, "--name", "Tea  time", "--agent", "main"),
         *("--to", "telegram.work:-1001:7", "--notify", "conditional", "--session", "team"),
         *("--model", "opus", "--max-runs", "3", "--until", "2026-02-01T00:00Z"),
-        *("--policy", "retries=0", "--policy", "run_timeout_s=10m", "--policy", "backoff_s=30s,1m"),
+        *("--policy", "retries=0", "--policy", "run_timeout=10m", "--policy", "backoff=30s,1m"),
         *("--policy", "stagger=true", "--policy", "turns=none", "--policy", "usd=0.25"),
         *("--source", "issues", "--wake-heartbeat", "--paused", "--", "Do it"),
     )
@@ -99,7 +99,7 @@ def test_everything_about_a_job_can_be_said(goclaw: Shell, cron: JobControl) -> 
     assert spec.payload == Prompt("Do it", "opus")
     assert (spec.max_runs, spec.not_after) == (3, datetime(2026, 2, 1, tzinfo=UTC))
     assert (spec.source, spec.wake_heartbeat, job.state) == ("issues", True, JobState.PAUSED)
-    assert (policy.retries, policy.run_timeout_s, policy.backoff_s) == (0, 600, (30, 60))
+    assert (policy.retries, policy.run_timeout, policy.backoff) == (0, 600, (30, 60))
     assert (policy.stagger, policy.turns, str(policy.usd)) == (True, None, "0.25")
     assert policy.session == "key"
 
@@ -189,7 +189,7 @@ def test_where_to_and_what_can_be_said_in_many_ways(
     ([*EVERY, "--policy", "retries", "--", "x"], "KEY=VALUE"),
     ([*EVERY, "--policy", "retry=1", "--", "x"], "retry: no such key; there are anchor"),
     ([*EVERY, "--policy", "retries=99", "--", "x"], "retries: must be a whole number"),
-    ([*EVERY, "--policy", "run_timeout_s=1y", "--", "x"], "run_timeout_s: must be a number"),
+    ([*EVERY, "--policy", "run_timeout=1y", "--", "x"], "run_timeout: must be a time such as"),
     ([*EVERY, "--source", "jira", "--", "x"], "no work source 'jira'; there are issues"),
     ([*EVERY, "--session", "main", "--", "x"], "needs a chat as target"),
     ([*EVERY, "--tz", "Europe/Berlln", "--", "x"], "did you mean Europe/Berlin"),

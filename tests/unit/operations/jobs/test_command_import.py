@@ -272,7 +272,7 @@ def test_an_export_can_be_imported(goclaw: Shell, cron: JobControl, tmp_path: Pa
             slug="ls",
             name="List",
             target=Target("telegram", "work", "-1", "7"),
-            policy={"retries": 0, "backoff_s": [30, 60], "usd": "0.25", "session": "key"},
+            policy={"retries": 0, "backoff": [30, 60], "usd": "0.25", "session": "key"},
             session="team",
             max_runs=7,
             not_after=datetime(2027, 1, 1, tzinfo=UTC),

@@ -260,7 +260,7 @@ async def test_what_cannot_be_asked_of_a_job_is_refused(browser: Browser, jobs: 
 
 async def test_the_page_of_a_job_tells_everything(browser: Browser, jobs: Jobs) -> None:
     """SPEC CRON-12."""
-    job = await made(jobs, policy={"retries": 1, "backoff_s": (30.0, 60.0)}, max_runs=9)
+    job = await made(jobs, policy={"retries": 1, "backoff": (30.0, 60.0)}, max_runs=9)
     assert "<rect" not in await browser.says("/jobs/standup", "No run yet.")
     await ran(jobs, job, OccurrenceStatus.OK, number=1, took_s=4, output="All is well")
     await ran(jobs, job, OccurrenceStatus.FAILED, number=2, took_s=2, error="no key")
@@ -268,7 +268,7 @@ async def test_the_page_of_a_job_tells_everything(browser: Browser, jobs: Jobs) 
     await began(jobs, job, number=4)
     said = await browser.says(
         "/jobs/standup",
-        *("What is new?", "backoff_s = 30/60, retries = 1", "9 runs"),
+        *("What is new?", "backoff = 30s, 1m; retries = 1", "9 runs"),
         *("Tue 6 Jan 2026, 09:00 (Europe/Berlin)", "1 (50 %)", "there was no work for it"),
         *("no key", "All is well", "$0.0123", "running"),
         *("Fri 2 Jan 2026, 13:02 (Europe/Berlin): failed, 2.0 s", "the longest: 4.0 s"),
@@ -306,7 +306,7 @@ async def test_nothing_in_a_job_runs_in_the_browser(browser: Browser, jobs: Jobs
 
 async def test_a_job_is_made_by_its_form(browser: Browser, jobs: Jobs) -> None:
     """SPEC CRON-1."""
-    fields = NEW | {"text": "What is new?\r\nTell me.", "retries": "1", "run_timeout_s": "60"}
+    fields = NEW | {"text": "What is new?\r\nTell me.", "retries": "1", "run_timeout": "60"}
     answer = await browser.send_form("/jobs/new", **fields)
     job = await job_of(jobs)
     place = f"/jobs/{job.id}?notice=made"
@@ -314,7 +314,7 @@ async def test_a_job_is_made_by_its_form(browser: Browser, jobs: Jobs) -> None:
     spec = job.spec
     assert (spec.name, spec.schedule, spec.zone) == ("Standup", DAILY, "Europe/Berlin")
     assert (spec.payload, spec.target) == (Prompt("What is new?\nTell me."), TargetKind.LAST)
-    assert spec.policy == {"retries": 1, "run_timeout_s": 60.0}
+    assert spec.policy == {"retries": 1, "run_timeout": 60.0}
 
 
 async def test_every_field_of_the_form_is_heeded(browser: Browser, jobs: Jobs) -> None:
@@ -364,7 +364,7 @@ async def test_with_whom_a_chat_is_may_be_known(browser: Browser, control: FakeC
     ({"slug": "Ä"}, "slug: must be 1 to 64"),
     ({"retries": "many"}, "retries: must be a whole number"),
     ({"retries": "-1"}, "retries: must be a whole number"),
-    ({"run_timeout_s": "nan"}, "run_timeout_s: must be a number"),
+    ({"run_timeout": "nan"}, "run_timeout: must be a time such as"),
     ({"usd": "much"}, "usd: must be a number"),
     ({"on_busy": "panic"}, "on_busy: must be one of"),
     ({"session": "key"}, "session: a session key needs"),

@@ -53,7 +53,7 @@ FULL = JobDraft(
     agent=AgentName("main"), target=CHAT, peer=PeerKind.GROUP, notify=Notify.CONDITIONAL,
     session="agent:main:api:x",
     policy={"session": "key", "anchor": "grid", "usd": Decimal("0.10"), "turns": None}
-    | {"backoff_s": (30.0, 60.0)},
+    | {"backoff": (30.0, 60.0)},
     max_runs=3, not_after=FRIDAY + timedelta(days=30, microseconds=1), wake_heartbeat=True,
     source="issues", paused=True,
 )  # fmt: skip
@@ -202,7 +202,7 @@ async def test_an_error_keeps_its_class_and_what_it_carries(both: Both) -> None:
     with pytest.raises(errors.SlugTaken) as taken:
         await remote.create(JobDraft(DAILY, Prompt("x"), slug="x"), OPERATOR)
     assert taken.value.slug == "x"
-    change = JobChange(schedule=Cron("0 8 * * *"), policy={"min_interval_s": 1e6})
+    change = JobChange(schedule=Cron("0 8 * * *"), policy={"min_interval": 1e6})
     with pytest.raises(errors.TooFrequent) as often:
         await remote.edit("x", change, OPERATOR)
     assert (often.value.minimum_s, often.value.cron) == (1e6, True)
@@ -305,7 +305,7 @@ TEA = GOOD | {"payload": {"kind": "message", "text": "tea"}}
     (GOOD | {"payload": {"kind": "shell", "text": "x"}}, "payload"),
     (TEA | {"slug": "../x"}, "slug"), (TEA | {"slog": "x"}, "slog"),
     (TEA | {"zone": "Mars"}, "Mars"), (TEA | {"source": "nowhere"}, "source"),
-    (TEA | {"policy": {"min_interval_s": -1}}, "min_interval_s"),
+    (TEA | {"policy": {"min_interval": -1}}, "min_interval"),
     (TEA | {"policy": {"colour": "red"}}, "colour"),
     (TEA | {"policy": {"turns": {"a": 1}}}, "policy"),
     (TEA | {"max_runs": 0}, "max_runs"), (TEA | {"max_runs": "3"}, "max_runs"),

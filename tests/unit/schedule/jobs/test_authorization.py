@@ -83,11 +83,11 @@ def draft(**facts: Any) -> JobDraft:
 LOOSER: dict[str, tuple[object, ...]] = {
     "turns": (11, None),
     "usd": ("0.51", None),
-    "run_timeout_s": (1801, 0),
+    "run_timeout": (1801, 0),
     "retries": (4,),
     "history_keep": (201,),
-    "error_retry_s": (1,),
-    "min_interval_s": (0.5,),
+    "error_retry": (1,),
+    "min_interval": (0.5,),
 }
 BOTH = pytest.mark.parametrize("by", [PERSON, MODEL], ids=["person", "model"])
 
@@ -131,8 +131,8 @@ async def test_nobody_but_an_operator_makes_a_job_that_leaves_their_chat(
     {"payload": FixedMessage("Tea")},
     {"policy": {"session": "main"}},
     {"policy": {"session": "fresh", "retries": 0, "turns": 3, "usd": "0.10"}},
-    {"policy": {"max_per_agent": 2, "run_timeout_s": 60, "min_interval_s": 3600}},
-    {"policy": {"auto_disable_after": 2, "history_keep": 5, "error_retry_s": 0}},
+    {"policy": {"max_per_agent": 2, "run_timeout": 60, "min_interval": 3600}},
+    {"policy": {"auto_disable_after": 2, "history_keep": 5, "error_retry": 0}},
 ])  # fmt: skip
 async def test_what_is_stricter_anybody_may_have(by: Requester, facts: dict[str, Any]) -> None:
     rig = Rig()
@@ -143,8 +143,8 @@ async def test_what_is_stricter_anybody_may_have(by: Requester, facts: dict[str,
 
 @pytest.mark.parametrize(("key", "limit", "looser", "stricter"), [
     ("max_per_agent", 2, (3, None), (1, 2)), ("auto_disable_after", 3, (4, 0), (2, 3)),
-    ("error_retry_s", 60, (59,), (60, 61, 0)), ("tools_in_runs", True, (), (True, False)),
-    ("turns", None, (), (10_000, None)), ("run_timeout_s", 0, (), (5, 0)),
+    ("error_retry", 60, (59,), (60, 61, 0)), ("tools_in_runs", True, (), (True, False)),
+    ("turns", None, (), (10_000, None)), ("run_timeout", 0, (), (5, 0)),
 ])  # fmt: skip
 async def test_each_limit_is_that_of_the_settings(
     key: str, limit: object, looser: tuple[object, ...], stricter: tuple[object, ...]
@@ -339,7 +339,7 @@ async def test_the_jobs_of_everybody_are_refused_in_words_of_their_own() -> None
 
 
 NOON = datetime(2026, 3, 3, 12, 0, tzinfo=UTC)
-AT_MOST_HOURLY = JobCreationRules(replace(DEFAULT_PROFILE, policy=JobPolicy(min_interval_s=3600)))
+AT_MOST_HOURLY = JobCreationRules(replace(DEFAULT_PROFILE, policy=JobPolicy(min_interval=3600)))
 FIVE_MINUTES = Every(timedelta(minutes=5))
 TEN_MINUTES = Every(timedelta(minutes=10))
 OTHERS = [Maker.PERSON, Maker.MODEL]
@@ -356,7 +356,7 @@ def job(maker: Maker, schedule: Schedule = TEN_MINUTES, **policy: object) -> Job
 
 def granted() -> Job:
     """A job in Ann's chat that an operator lets run every ten minutes."""
-    return job(Maker.OPERATOR, min_interval_s=1)
+    return job(Maker.OPERATOR, min_interval=1)
 
 
 def change(before: Job, maker: Maker, wanted: JobChange) -> Job:
@@ -374,9 +374,9 @@ def test_a_job_is_no_more_frequent_than_the_settings_say(maker: Maker, schedule:
 
 def test_an_operator_lets_a_job_be_more_frequent_but_not_below_a_second() -> None:
     for schedule in (TEN_MINUTES, Cron("* * * * * *"), Every(timedelta(seconds=1))):
-        assert job(Maker.OPERATOR, schedule, min_interval_s=0).spec.schedule == schedule
+        assert job(Maker.OPERATOR, schedule, min_interval=0).spec.schedule == schedule
     with pytest.raises(TooFrequent):
-        job(Maker.OPERATOR, Every(timedelta(milliseconds=999)), min_interval_s=0)
+        job(Maker.OPERATOR, Every(timedelta(milliseconds=999)), min_interval=0)
 
 
 @pytest.mark.parametrize("maker", OTHERS)

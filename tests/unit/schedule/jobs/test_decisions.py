@@ -50,7 +50,7 @@ def late(seconds: float, **facts: Any) -> OccurrenceClaim:
 
 # ---------------------------------------------------------------------- does it run
 MISSED = Finish(S.SKIPPED, Why.MISSED)
-PATIENT = a_job(policy={"misfire_grace_s": 3600})
+PATIENT = a_job(policy={"misfire_grace": 3600})
 
 
 @pytest.mark.parametrize(("one", "base", "late_s", "end"), [
@@ -90,20 +90,20 @@ def test_a_job_too_frequent_by_now_is_skipped(
     schedule: Schedule, base_s: float, *, runs: bool
 ) -> None:
     """SPEC CRON-15; an expression that nobody can read shows when its next run is looked for."""
-    found = begun(claimed(a_job(schedule)), JobPolicy(min_interval_s=base_s))
+    found = begun(claimed(a_job(schedule)), JobPolicy(min_interval=base_s))
     assert found == (None if runs else Finish(S.SKIPPED, Why.TOO_FREQUENT))
 
 
 def test_a_run_by_hand_asks_for_nothing() -> None:
     job = a_job(Every(timedelta(seconds=1)), not_after=NOON - timedelta(days=1))
-    base = JobPolicy(misfire=Misfire.SKIP, on_busy=Busy.SKIP, min_interval_s=3600)
+    base = JobPolicy(misfire=Misfire.SKIP, on_busy=Busy.SKIP, min_interval=3600)
     manual = late(86_400, job=job, manual=True, claims=9)
     assert begun(manual, base, busy=Why.BUSY, late_s=86_400) is None
 
 
 def test_what_has_asked_a_person_goes_on_however_late_the_answer_comes() -> None:
     job = a_job(Every(timedelta(seconds=1)), not_after=NOON)
-    base = JobPolicy(misfire=Misfire.SKIP, on_busy=Busy.SKIP, min_interval_s=3600)
+    base = JobPolicy(misfire=Misfire.SKIP, on_busy=Busy.SKIP, min_interval=3600)
     answered = claimed(job, waited=True, began_at=NOON)
     assert begun(answered, base, busy=Why.AT_CAPACITY, late_s=86_400) is None
 
@@ -118,7 +118,7 @@ def test_a_busy_job_waits_is_left_out_or_comes_later(schedule: Schedule, busy: W
     # What is due once waits rather than never to come.
     left_out = None if schedule is ONCE else Finish(S.SKIPPED, busy)
     assert begun(one, skipping, busy=busy) == left_out
-    delayed = begun(one, JobPolicy(on_busy=Busy.DELAY, busy_delay_s=3600), busy=busy, late_s=5)
+    delayed = begun(one, JobPolicy(on_busy=Busy.DELAY, busy_delay=3600), busy=busy, late_s=5)
     assert delayed == Finish(S.SKIPPED, busy, after_s(3605))
 
 
@@ -189,22 +189,22 @@ def test_a_run_counts_if_something_ran(status: S, attempts: int, *, ran: bool) -
 def test_failures_put_off_the_next_run_further_and_further(before: int, delay_s: float) -> None:
     """SPEC CRON-8: the last delay holds for all further failures."""
     job = a_job(Every(timedelta(seconds=10)), failures=before)
-    made = update(job, FAILED, JobPolicy(backoff_s=(30, 60, 300)))
+    made = update(job, FAILED, JobPolicy(backoff=(30, 60, 300)))
     assert made.next_run_at == after_s(60 + delay_s)
 
 
 def test_after_a_failure_the_next_run_is_on_the_grid_of_its_retries() -> None:
     """SPEC CRON-8: ``error_retry``; at 12:01 that is 12:30."""
-    made = update(a_job(Cron("0 9 * * *")), FAILED, JobPolicy(error_retry_s=1800))
+    made = update(a_job(Cron("0 9 * * *")), FAILED, JobPolicy(error_retry=1800))
     assert made.next_run_at == after_s(1800)
     # On the grid itself the next point counts.
-    made = update(a_job(Cron("0 9 * * *")), FAILED, JobPolicy(error_retry_s=0.7), took_s=0.7 * 8)
+    made = update(a_job(Cron("0 9 * * *")), FAILED, JobPolicy(error_retry=0.7), took_s=0.7 * 8)
     assert made.next_run_at is not None
     assert after_s(5.6) < made.next_run_at <= after_s(6.3)
 
 
 def test_a_last_run_that_failed_is_tried_again_as_long_as_the_job_may_run() -> None:
-    base = JobPolicy(error_retry_s=1800)
+    base = JobPolicy(error_retry=1800)
     made = update(a_job(Cron("0 9 * * *"), not_after=after_s(3600)), FAILED, base)
     assert (made.state, made.next_run_at) == (JobState.ACTIVE, after_s(1800))
     made = update(a_job(Cron("0 9 * * *"), not_after=after_s(900)), FAILED, base)
@@ -256,7 +256,7 @@ def test_a_job_is_completed_after_so_many_runs(runs: int, end: Finish, state: Jo
 
 @pytest.mark.parametrize(("end", "base"), [
     (OK, PLAIN),
-    (FAILED, JobPolicy(backoff_s=(3000,))),
+    (FAILED, JobPolicy(backoff=(3000,))),
     (Finish(S.SKIPPED, Why.BUSY, after_s(3600)), PLAIN),
 ])  # fmt: skip
 def test_a_job_is_completed_when_nothing_is_ahead_of_its_end(end: Finish, base: JobPolicy) -> None:

@@ -117,6 +117,14 @@ def test_a_row_of_the_database_has_the_number_of_turns_in_its_definition(
     assert job_of(row).chained == 0
 
 
+def test_the_database_has_the_former_keys_of_a_policy() -> None:
+    """A gateway of an earlier release reads what this one stores, and the other way round."""
+    spec = spec_of(MINIMAL | {"policy": {"run_timeout_s": 60, "retries": 1}})
+    assert spec.policy == {"run_timeout": 60, "retries": 1}
+    job = Job(JobId("x"), Owner("x"), Maker.MODEL, spec, NOW, NOW)
+    assert stored_spec(job)["policy"] == {"run_timeout_s": 60, "retries": 1}
+
+
 @pytest.mark.parametrize(("key", "values"), [
     ("slug", [None, 5]), ("zone", [[]]),
     ("payload", ["hi", {"kind": "poem", "text": "x"}, {"kind": "prompt"}]),

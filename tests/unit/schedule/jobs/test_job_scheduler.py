@@ -180,9 +180,9 @@ async def no_text(due: Due) -> int:
 
 
 @pytest.mark.parametrize(("handler", "policy", "status", "error"), [
-    (hangs, {"run_timeout_s": 30}, "timed_out", "it took longer than 30 s"),
+    (hangs, {"run_timeout": 30}, "timed_out", "it took longer than 30 s"),
     (impatient, {"retries": 0}, "failed", "TimeoutError"),
-    (takes(7200), {"run_timeout_s": 0}, "ok", ""),
+    (takes(7200), {"run_timeout": 0}, "ok", ""),
     (no_text, {}, "failed", "TypeError: a handler returns text or None, not int"),
     (lambda due: "done", {}, "failed", "TypeError: "),
 ])  # fmt: skip
@@ -222,7 +222,7 @@ async def test_no_more_handlers_work_at_once_than_were_allowed() -> None:
     script = Script([takes(10)] * 9)
     async with started(script, concurrency=3) as jobs:
         for number in range(9):
-            await jobs.add(f"job-{number}", at(60), policy={"run_timeout_s": 15})
+            await jobs.add(f"job-{number}", at(60), policy={"run_timeout": 15})
         await asyncio.sleep(120)
         stats = await jobs.stats()
     assert (script.most_active, len(script.begun), stats.ok) == (3, 9, 9)
@@ -432,7 +432,7 @@ async def test_a_step_of_the_clock_repeats_nothing() -> None:
 async def test_a_job_that_waits_longer_on_purpose_goes_on_waiting() -> None:
     """CRON-4: backoff and delays are further ahead than an interval, and stay."""
     database = MemoryStore()
-    policy = {"backoff_s": [600]}
+    policy = {"backoff": [600]}
     async with started(Script([fails(ValueError("no"))]), database) as jobs:
         await jobs.add("job", every(10), policy=policy)
         await asyncio.sleep(20)

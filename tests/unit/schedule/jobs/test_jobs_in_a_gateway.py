@@ -355,7 +355,7 @@ async def test_the_time_limit_of_a_job_does_not_count_the_seconds_before_it_is_d
     """A crowd of 300 is claimed 1.5 s early."""
     many = 300
     async with a_process(ways=Ways(cron_lane=many)) as gateway:
-        limit = (("run_timeout_s", 1.0),)
+        limit = (("run_timeout", 1.0),)
         jobs = [
             await make(gateway, Wanted(at(60), "x", f"j{n}", target=TargetKind.NONE, policy=limit))
             for n in range(many)

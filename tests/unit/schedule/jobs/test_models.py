@@ -216,11 +216,11 @@ def test_a_job_behaves_as_the_settings_say_but_for_its_own_keys() -> None:
 
 
 def test_the_rules_for_models_hold_whatever_the_job_says() -> None:
-    own = {"min_interval_s": 1, "delete_after_run": True, "auto_disable_after": 0}
+    own = {"min_interval": 1, "delete_after_run": True, "auto_disable_after": 0}
     policy = job(Maker.MODEL, policy=own).policy(JobPolicy())
-    assert (policy.min_interval_s, policy.delete_after_run) == (60, False)
+    assert (policy.min_interval, policy.delete_after_run) == (60, False)
     assert policy.auto_disable_after == 5
-    assert job(Maker.PERSON, policy=own).policy(JobPolicy()).min_interval_s == 1
+    assert job(Maker.PERSON, policy=own).policy(JobPolicy()).min_interval == 1
 
 
 @pytest.mark.parametrize(("maker", "base_s", "own_s", "least_s"), [
@@ -234,9 +234,9 @@ def test_only_operators_allow_a_job_to_be_more_frequent_than_the_settings_do(
     maker: Maker, base_s: float, own_s: float | None, least_s: float
 ) -> None:
     """SPEC CRON-15: and nobody more than once a second."""
-    own = {} if own_s is None else {"min_interval_s": own_s}
-    policy = job(maker, policy=own).policy(JobPolicy(min_interval_s=base_s))
-    assert policy.min_interval_s == least_s
+    own = {} if own_s is None else {"min_interval": own_s}
+    policy = job(maker, policy=own).policy(JobPolicy(min_interval=base_s))
+    assert policy.min_interval == least_s
 
 
 def test_the_timing_of_a_job_is_made_of_its_definition_and_its_policy() -> None:

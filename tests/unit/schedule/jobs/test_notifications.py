@@ -281,7 +281,7 @@ async def test_an_operators_job_is_disabled_after_ten_failures_in_a_row(
 async def test_a_job_that_was_resumed_during_its_run_goes_on_with_one_failure() -> None:
     """SPEC CRON-8, CRON-11: whoever resumes it is not overruled by what was known before."""
     agent = ScriptedAgent(Fail(BROKEN), Block("late"))
-    async with a_process(agent, Ways(jobs=setup(retries=0, run_timeout_s=100.0))) as gateway:
+    async with a_process(agent, Ways(jobs=setup(retries=0, run_timeout=100.0))) as gateway:
         job = await make(gateway, wanted(every(600), ANN, auto_disable_after=2), BY_ANN)
         await until(lambda: len(agent.requests) == 2, within_s=1300)
         for state in (JobState.PAUSED, JobState.ACTIVE):

@@ -86,7 +86,7 @@ async def test_intervals_count_from_the_end_and_an_agent_does_one_thing_at_a_tim
 async def test_an_agent_does_one_thing_at_a_time_whatever_its_jobs_do(on_busy: str) -> None:
     """SPEC CRON-10, CRON-17: also where they wait, and for what is due once."""
     line = Timeline({"build": [Say("1", 600)]})
-    policy = policy_with(HERDCTL.policy, {"on_busy": on_busy, "busy_delay_s": 300})
+    policy = policy_with(HERDCTL.policy, {"on_busy": on_busy, "busy_delay": 300})
     await line.until("04:00")
     async with line.gateway(replace(HERDCTL, policy=policy)) as gateway:
         await add(gateway, "build", 60)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.schedule.jobs.policy import PROFILES, Busy, JobPolicy, Profile
+from goclaw_py.schedule.jobs.policy import DURATIONS, PROFILES, Busy, JobPolicy, Profile
 
 GUIDE = Path(__file__).parents[4] / "docs" / "guide" / "profiles.md"
 NONE = "\N{EN DASH}"
@@ -45,11 +45,11 @@ def shown(profile: Profile, key: str) -> object:
         return _OF_PROFILES[key](profile)
     policy = profile.policy
     if key == "on_busy" and policy.on_busy is Busy.DELAY:
-        return f"delay:{policy.busy_delay_s:.0f}"
+        return f"delay:{policy.busy_delay:.0f}"
     if key == "backoff":
-        return policy.backoff_s
-    if hasattr(policy, f"{key}_s"):
-        length = getattr(policy, f"{key}_s")
+        return policy.backoff
+    if key in DURATIONS:
+        length = getattr(policy, key)
         return (length,) if length else ()
     value = getattr(policy, key)
     return None if not value and key in ("jitter", "auto_disable_after") else value
@@ -69,7 +69,7 @@ def agrees(cell: str, value: object) -> bool:
 
 def test_the_table_has_each_profile_and_each_key() -> None:
     found = table()
-    keys = {field.name.removesuffix("_s") for field in fields(JobPolicy)} - {"busy_delay"}
+    keys = {field.name for field in fields(JobPolicy)} - {"busy_delay"}
     assert set(found) == keys | set(_OF_PROFILES)
     assert all(list(row) == list(PROFILES) for row in found.values())
 

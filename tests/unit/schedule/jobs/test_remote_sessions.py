@@ -20,7 +20,7 @@ from tests.support.jobs import OPERATOR, Wanted, after, at, every, log_of, make,
 from tests.support.memory_store import MemoryDatabase
 
 AT_ONCE_S = 0.3
-WAYS = Ways(jobs=setup(session="main", busy_delay_s=100.0, anchor="grid"), cron_lane=2)
+WAYS = Ways(jobs=setup(session="main", busy_delay=100.0, anchor="grid"), cron_lane=2)
 NO_JOBS = replace(WAYS, jobs=replace(WAYS.jobs, rules=replace(WAYS.jobs.rules, enabled=False)))
 EACH_MINUTE = Wanted(every(60))
 
@@ -247,7 +247,7 @@ async def test_what_ends_at_once_does_not_wait(caplog: pytest.LogCaptureFixture)
     caplog.set_level("INFO")
     async with two() as nodes:
         owner, other = nodes
-        wanted = Wanted(every(60), policy=(("misfire", "skip"), ("misfire_grace_s", 1.0)))
+        wanted = Wanted(every(60), policy=(("misfire", "skip"), ("misfire_grace", 1.0)))
         job = await make(other, wanted)
         await busy_at(50, owner)
         for gateway in nodes:
