@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from goclaw_py.core.time.texts import rough
 from goclaw_py.scheduler.views import HEALTHY, ChannelHealth, ChannelState
 
 _log = logging.getLogger("channels.telegram")
@@ -49,7 +50,7 @@ class Outage:
         if self._since is None:
             return ""
         lasted = asyncio.get_running_loop().time() - self._since
-        return f"{self._what}, for {lasted:.0f} s now: {self._reason}"
+        return f"{self._what}, for {rough(lasted)} now: {self._reason}"
 
     def again(self, reason: str) -> float:
         """Record a failure; return how many seconds to wait."""

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import starmap
 from typing import Final
 
@@ -18,7 +18,7 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.text import count
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.core.time.texts import lasting
+from goclaw_py.core.time.texts import rough
 from goclaw_py.gateway.container import Container
 from goclaw_py.observability.loop_lag import LoopLag
 from goclaw_py.observability.prometheus import Metrics
@@ -201,7 +201,7 @@ def _estimated(agent: AgentName, model: str) -> OperatorWarning:
 
 
 def _outage(view: OutageView) -> OperatorWarning:
-    down = lasting(timedelta(seconds=view.for_s))
+    down = rough(view.for_s)
     return OperatorWarning(
         "gateway.outage",
         f"Agent {view.agent}",

@@ -18,6 +18,7 @@ import typer
 
 from goclaw_py.core import display_names
 from goclaw_py.core.errors import UnknownZone
+from goclaw_py.core.time.texts import age, duration
 from goclaw_py.core.time.zones import zone as zone_named
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SHORT = 20
-_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 _TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 """Bidirectional controls, which can make a line look like a different one."""
@@ -53,21 +53,6 @@ def one_line(text: str, limit: int = 60) -> str:
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
 
     return flat if cell_len(flat) <= limit else set_cell_size(flat, limit - 1) + "…"
-
-
-def duration(seconds: float | None) -> str:
-    """Format a duration in its two largest units, such as ``2h 5m``; below a minute ``1.5s``."""
-    if seconds is None:
-        return ""
-    if seconds < 60:
-        return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
-    rest = int(seconds)
-    parts: list[str] = []
-    for unit, size in _UNITS:
-        count, rest = divmod(rest, size)
-        if count or parts:
-            parts.append(f"{count}{unit}")
-    return " ".join(parts[:2])
 
 
 def clock(at: datetime | None) -> str:
@@ -298,14 +283,6 @@ def local(at: datetime | None, zone: str) -> str:
     return f"{there:%a %Y-%m-%d %H:%M:%S}"
 
 
-def away(at: datetime, now: datetime) -> str:
-    """Format the distance of an instant from now: ``in 5m`` or ``5m ago``."""
-    seconds = (at - now).total_seconds()
-    if seconds >= 0:
-        return f"in {duration(seconds)}"
-    return f"{duration(-seconds)} ago"
-
-
 def when(at: datetime | None, zone: str, now: datetime) -> str:
     """Format an instant in a time zone with its distance from now; "" for None."""
-    return f"{local(at, zone)} ({away(at, now)})" if at is not None else ""
+    return f"{local(at, zone)} ({age(at, now)})" if at is not None else ""

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from goclaw_py.app.progress import OnProgress, ProgressStep
-from goclaw_py.cli.output import duration, plain
+from goclaw_py.cli.output import plain
+from goclaw_py.core.time.texts import duration
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -162,8 +163,7 @@ class _Display:
         return picture
 
     def _elapsed(self) -> str:
-        elapsed_s = int(time.monotonic() - self._begun_s)
-        return f"{elapsed_s}s" if elapsed_s < 60 else duration(elapsed_s)
+        return duration(int(time.monotonic() - self._begun_s))
 
 
 _display: _Display | None = None

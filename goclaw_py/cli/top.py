@@ -15,10 +15,11 @@ import typer
 
 from goclaw_py.cli.context import cli, gateway_alone, waited_for
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.output import clock, duration, one_line
+from goclaw_py.cli.output import clock, one_line
 from goclaw_py.cli.terminal import is_full_terminal, until_interrupted
 from goclaw_py.core.display_names import SHORT_ID
 from goclaw_py.core.text import count
+from goclaw_py.core.time.texts import duration
 from goclaw_py.scheduler.texts import used_text, waits_for
 from goclaw_py.scheduler.views import Backlog, GatewayStatus, LaneView, RunState, RunView
 

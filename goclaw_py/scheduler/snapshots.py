@@ -6,11 +6,10 @@ Computed from the views of a scheduler.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
 
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.text import count
-from goclaw_py.core.time.texts import lasting
+from goclaw_py.core.time.texts import rough
 from goclaw_py.scheduler.models import HOLDING
 from goclaw_py.scheduler.operator_warnings import OperatorWarning
 from goclaw_py.scheduler.timeouts import SLOW_WAIT_S
@@ -79,7 +78,7 @@ def _slow_wait(use: LaneUse) -> OperatorWarning:
         "gateway.lane_full",
         f"Lane {lane.name}",
         f"{state} and {count(lane.waiting, 'run waits', 'runs wait')}, the first for "
-        f"{lasting(timedelta(seconds=first.for_s))}: {short_id(first.id)}{occupants}",
+        f"{rough(first.for_s)}: {short_id(first.id)}{occupants}",
         "/#lanes",
         "goclaw lanes",
     )

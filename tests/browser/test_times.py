@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -15,7 +17,8 @@ from tests.browser.seen import live, violations
 pytestmark = pytest.mark.real_time
 
 KOLKATA = {"timezone_id": "Asia/Kolkata", "locale": "en-GB"}
-AGE = re.compile(r"^(in )?\d+ (s|min|h|d)( ago)?$")
+AGE = re.compile(r"^(now|in \d+ (s|min|h|d)|\d+ (s|min|h|d) ago)$")
+CASES = json.loads((Path(__file__).parents[1] / "support/durations.json").read_text())
 EXACT = re.compile(r"^\d{1,2} \w+ \d{4}, \d\d:\d\d:\d\d$")
 
 
@@ -35,6 +38,13 @@ def test_lists_show_ages_with_the_exact_time_on_hover(page: Page, path: str) -> 
     assert [text for text in times.all_text_contents() if not AGE.match(text)] == []
     title = times.first.get_attribute("title") or ""
     assert re.fullmatch(r"\d{1,2} \w+ \d{4}, \d\d:\d\d:\d\d \(\d{4}-\d\d-\d\dT[\d:.]+Z\)", title)
+
+
+def test_ages_are_rounded_as_in_commands_and_chats(page: Page) -> None:
+    page.goto("/runs")
+    seconds = [sign * case["seconds"] for case in CASES for sign in (1, -1)]
+    texts = page.evaluate("seconds => seconds.map(age)", seconds)
+    assert texts == [case[name] for case in CASES for name in ("age", "until")]
 
 
 def test_a_job_that_is_due_has_the_time_until_then(page: Page, dash: Dashboard) -> None:

@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import Context
 from dataclasses import replace
-from datetime import timedelta
 from typing import TextIO
 
 from fastmcp.client.transports import ClientTransport, StdioTransport
@@ -43,7 +42,7 @@ from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.spec import McpServer
 from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.run_events import Waiting
-from goclaw_py.core.time.texts import lasting
+from goclaw_py.core.time.texts import rough
 from goclaw_py.runs.agent_loop import Emit
 from goclaw_py.runs.toolbox import ToolSpec
 
@@ -270,7 +269,7 @@ class _Server:
         except TimeoutError as error:
             if not limit.expired():
                 raise self._broken(connection, error) from error
-            within = lasting(timedelta(seconds=self._spec.call_timeout_s))
+            within = rough(self._spec.call_timeout_s)
             raise ToolFailed(
                 f"the server {self.name} did not answer within {within}: "
                 "nobody knows whether it has done this"

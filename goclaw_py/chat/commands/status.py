@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
 
@@ -12,7 +11,7 @@ from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, 
 from goclaw_py.chat.outbound import approval_texts, texts
 from goclaw_py.chat.outbound.wait_texts import tools
 from goclaw_py.core.ids import AgentName, RunId
-from goclaw_py.core.time.texts import lasting
+from goclaw_py.core.time.texts import rough
 from goclaw_py.records import ApprovalQuery, RunQuery
 from goclaw_py.scheduler.views import RunState, RunView
 
@@ -104,7 +103,7 @@ def status(
 def _working(run: RunView, work: RunActivity | None) -> str:
     now = f", {tools(work.tools)}" if work is not None and work.tools else ""
     what = f"“{texts.snippet(work.text)}”" if work is not None and work.text else "a message"
-    return f"- {what}, for {lasting(timedelta(seconds=run.for_s))}{now}"
+    return f"- {what}, for {rough(run.for_s)}{now}"
 
 
 COMMANDS = (ChatCommand("status", Everybody(), HelpGroup.TASKS, _status),)

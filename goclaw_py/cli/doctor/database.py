@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from goclaw_py.cli.doctor.finding import NOT_CREATED, DoctorFacts, Finding
 from goclaw_py.core.time.clocks import WARN_SKEW_S
+from goclaw_py.core.time.texts import duration
 from goclaw_py.store.embedded import EmbeddedError
 from goclaw_py.store.embedded_files import installation_for
 
@@ -135,7 +136,7 @@ def check_clock(found: Checkup) -> Finding:
     if off_s < WARN_SKEW_S:
         return Finding("database clock", "in sync with this machine")
     ahead = "ahead of" if found.skew_s > 0 else "behind"
-    fact = f"{off_s:.1f} s {ahead} this machine; all gateways use the clock of the database"
+    fact = f"{duration(off_s)} {ahead} this machine; all gateways use the clock of the database"
     cure = "turn on time synchronization on both machines: timedatectl set-ntp true"
     return Finding("database clock", fact, cure, is_hint=True)
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.output import duration, one_line, plain
+from goclaw_py.cli.output import one_line, plain
 from goclaw_py.core.messages import Sender, Target
+from goclaw_py.core.time import texts
 from goclaw_py.core.time.clocks import SystemClock
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def now() -> datetime:
 
 def age(at: datetime, seen_at: datetime) -> str:
     """Format how long ago something was; a time in the future (clock skew) counts as now."""
-    return duration(max(0.0, (seen_at - at).total_seconds()))
+    return texts.age(min(at, seen_at), seen_at)
 
 
 def place(target: Target) -> str:

@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, assert_never
 
 from goclaw_py.cli.context import connected
-from goclaw_py.cli.output import clock, duration, one_line
+from goclaw_py.cli.output import clock, one_line
 from goclaw_py.cli.terminal import fail_without_reader, until_interrupted
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.run_events import Usage
+from goclaw_py.core.time.texts import duration
 from goclaw_py.runs.events.live import (
     LiveEnded,
     LiveEvent,

@@ -12,9 +12,10 @@ import typer
 
 from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.context import AsJson, cli, with_wide
-from goclaw_py.cli.output import Column, clock, duration, one_line, show_json, show_table
+from goclaw_py.cli.output import Column, clock, one_line, show_json, show_table
 from goclaw_py.cli.progress import progress
 from goclaw_py.cli.simulate.texts import heart_name, heartbeat_runs_row, reach, row, total
+from goclaw_py.core.time.texts import duration
 
 if TYPE_CHECKING:
     from goclaw_py.schedule.forecast_models import Forecast, ForecastHeartbeats, ForecastJob, Totals

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from goclaw_py.cli.output import duration
-
-if TYPE_CHECKING:
-    from goclaw_py.schedule.forecast_models import Forecast, ForecastHeartbeats, ForecastJob, Totals
+from goclaw_py.core.time.texts import duration
+from goclaw_py.schedule.forecast_models import Forecast, ForecastHeartbeats, ForecastJob, Totals
 
 
 def row(one: ForecastJob) -> tuple[str, ...]:

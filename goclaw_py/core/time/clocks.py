@@ -12,6 +12,7 @@ from typing import Final
 
 from goclaw_py.core.ids import RunId, uuid7
 from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.texts import duration
 
 log = logging.getLogger(__name__)
 
@@ -95,8 +96,8 @@ class SharedClock:
             return None
         ahead = "ahead of" if skew_s > 0 else "behind"
         return (
-            f"is {abs(skew_s):.0f} s {ahead} the database's, whose clock is used; synchronize both "
-            "with a time server"
+            f"is {duration(abs(skew_s))} {ahead} the database's, whose clock is used; "
+            "synchronize both with a time server"
         )
 
     def _log_skew(self) -> None:

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from goclaw_py.core.errors import BadMoment, PastMoment
 from goclaw_py.core.time import durations
+from goclaw_py.core.time.texts import duration
 from goclaw_py.core.time.zones import change_at, label_of, passes
 from goclaw_py.core.time.zones import zone as zone_named
 
@@ -45,12 +46,6 @@ _UNITS: Final = {
     timedelta(days=7): ("w", "week", "weeks"),
 }
 _UNIT: Final = {name: length for length, names in _UNITS.items() for name in names}
-_GAPS: Final = (
-    ("d", timedelta(days=1)),
-    ("h", timedelta(hours=1)),
-    ("min", timedelta(minutes=1)),
-    ("s", timedelta(seconds=1)),
-)
 
 
 def parse_moment(text: str, *, now: datetime, zone: str) -> datetime:
@@ -141,7 +136,7 @@ def ahead(at: datetime, *, now: datetime, zone: str, shown: str = "") -> datetim
     if at <= now:
         raise PastMoment(
             f"{given}that time is over: given {local_text(at, zone)}, now "
-            f"{local_text(now, zone)}, which is {gap_text(now - at)} later"
+            f"{local_text(now, zone)}, which is {duration((now - at).total_seconds())} later"
         )
     if at - now > FURTHEST:
         years = FURTHEST // timedelta(days=365)
@@ -156,18 +151,6 @@ def local_text(instant: datetime, zone: str) -> str:
     """
     there = instant.astimezone(zone_named(zone))
     return f"{there.replace(tzinfo=None, microsecond=0)} {there.tzname()}"
-
-
-def gap_text(gap: timedelta) -> str:
-    """Return a duration in its two largest units, without a sign: ``3 h 20 min``."""
-    left, parts = abs(gap), []
-    for unit, length in _GAPS:
-        number, left = divmod(left, length)
-        if number:
-            parts.append(f"{number} {unit}")
-        if len(parts) == 2 or (parts and not number):
-            break
-    return " ".join(parts) or "less than 1 s"
 
 
 def instant_of(label: datetime, zone: ZoneInfo, *, now: datetime) -> datetime:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
+from itertools import pairwise
+from math import floor
 from typing import Final
 
 from goclaw_py.core.errors import UnknownZone
@@ -59,36 +61,54 @@ _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = tuple("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())  # noqa: SIM905
 
 
-def lasting(time: timedelta) -> str:
-    """Return a duration in its largest unit, rounded down: ``3 hours``."""
-    for unit, length in _UNITS:
-        if time >= length:
-            number = time // length
-            return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
-    return "less than a second"
+def duration(seconds: float | None) -> str:
+    """Return a duration in its two largest units, rounded: ``0.42 s``, ``1.5 s``, ``3 min 5 s``.
 
-
-def left(time: timedelta) -> str:
-    """Return a remaining duration in its two largest units: ``1 hour 30 minutes``.
-
-    Rounded up to whole minutes, so that two hours are still two hours when they are read.
+    The only one that formats a measured duration; "" for None. A negative one counts as zero.
     """
-    unit = timedelta(minutes=1) if time > timedelta(minutes=1) else timedelta(seconds=1)
-    rest = -(-time // unit) * unit
-    parts: list[str] = []
-    for _, length in _UNITS:
-        if rest >= length and len(parts) < 2:
-            parts.append(lasting(rest))
-            rest %= length
-    return " ".join(parts) or lasting(rest)
+    if seconds is None:
+        return ""
+    seconds = max(seconds, 0.0)
+    if seconds < 9.95:
+        return f"{round(seconds, 1 if seconds >= 0.995 else 2):g} s"
+    for (size, unit), (part_size, part) in pairwise(_UNITS):
+        parts = _nearest(seconds / part_size)
+        count, rest = divmod(parts, size // part_size)
+        if count:
+            return f"{count} {unit}" + (f" {rest} {part}" if rest else "")
+    return f"{_nearest(seconds)} s"
 
 
-_UNITS: Final = (
-    ("day", timedelta(days=1)),
-    ("hour", timedelta(hours=1)),
-    ("minute", timedelta(minutes=1)),
-    ("second", timedelta(seconds=1)),
-)
+def rough(seconds: float) -> str:
+    """Return a duration in one unit, rounded: ``42 s``, ``90 min``, ``36 h``, ``3 d``.
+
+    Hours begin at two, days at two: below that the smaller unit says more. ``app.js`` has the same
+    function for pages, and both pass the same cases.
+    """
+    for size, unit, below in _ROUGH:
+        count = _nearest(max(seconds, 0.0) / size)
+        if count < below:
+            return f"{count} {unit}"
+    return f"{_nearest(seconds / _DAY_S)} d"
+
+
+def age(at: datetime, now: datetime) -> str:
+    """Return how far an instant is from now: ``3 min ago``, ``now``, ``in 24 h``."""
+    seconds = (now - at).total_seconds()
+    text = rough(abs(seconds))
+    if text == "0 s":
+        return "now"
+    return f"{text} ago" if seconds > 0 else f"in {text}"
+
+
+def _nearest(number: float) -> int:
+    """Round a half up, as browsers do; ``round`` would round 2.5 to 2."""
+    return floor(number + 0.5)
+
+
+_DAY_S: Final = 86_400
+_UNITS: Final = ((_DAY_S, "d"), (3600, "h"), (60, "min"), (1, "s"))
+_ROUGH: Final = ((1, "s", 60), (60, "min", 120), (3600, "h", 48))
 
 
 def zone_or_utc(name: str) -> tuple[tzinfo, str]:

@@ -13,12 +13,12 @@ from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.session_keys import AccessRules, DirectPolicy, GroupPolicy, peer_of
 from goclaw_py.core.targets import target_text
+from goclaw_py.core.time.texts import age
 from goclaw_py.gateway.why import messages, runs, waits
 from goclaw_py.gateway.why.sources import (
     SEARCHED,
     Sources,
     Verdict,
-    ago,
     between,
     conclude,
     uncapitalized,
@@ -200,7 +200,7 @@ async def _unmentioned(src: Sources, place: KnownChat) -> Verdict | None:
     bot = f"@{handle}" if handle else "the bot"
     section = f"[channels.{place.target.channel}]"
     answer = (
-        f"{place.name} got a message {ago(chat.unmentioned_at, src.now())}: the message did not "
+        f"{place.name} got a message {age(chat.unmentioned_at, src.now())}: the message did not "
         f"mention {bot}, and mention = true is set there (goclaw.toml, {section})."
     )
     cures = (
@@ -278,7 +278,7 @@ def asks(src: Sources, one: PairingApplicant) -> Verdict:
     left = between(src.now(), one.expires_at)
     answer = (
         f"{who(one.sender)} is not approved yet: a pairing code was sent "
-        f"{ago(one.created_at, src.now())} and is valid for {left}."
+        f"{age(one.created_at, src.now())} and is valid for {left}."
     )
     cures = (
         Cure("Approve them, with the code that the bot sent them", "goclaw people approve CODE"),

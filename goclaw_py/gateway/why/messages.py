@@ -10,6 +10,7 @@ from goclaw_py.core.display_names import short_id
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.text import sentence
+from goclaw_py.core.time.texts import duration
 from goclaw_py.gateway.why import outcomes, runs, waits
 from goclaw_py.gateway.why.sources import (
     Sources,
@@ -17,7 +18,6 @@ from goclaw_py.gateway.why.sources import (
     brief,
     conclude,
     quoted,
-    span,
     uncapitalized,
 )
 from goclaw_py.operations.approvals import why as approvals
@@ -176,7 +176,7 @@ def _held_for_provider(src: Sources, letter: DeadLetter) -> Verdict:
     outage = views.get(letter.agent)
     state = "is unavailable"
     if outage:
-        state = f"has been unavailable for {span(outage.for_s)}: {brief(outage.cause)}"
+        state = f"has been unavailable for {duration(outage.for_s)}: {brief(outage.cause)}"
     answer = sentence(
         f"the provider of agent {letter.agent} {state}; the message is kept and "
         "answered when the provider is back"

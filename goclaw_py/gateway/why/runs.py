@@ -17,8 +17,9 @@ from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.session_keys import job_of
 from goclaw_py.core.text import count
+from goclaw_py.core.time.texts import duration
 from goclaw_py.gateway.why import outcomes
-from goclaw_py.gateway.why.sources import Sources, Verdict, between, conclude, quoted, span, who
+from goclaw_py.gateway.why.sources import Sources, Verdict, between, conclude, quoted, who
 from goclaw_py.operations.approvals import why as approvals
 from goclaw_py.operations.deliveries import why as deliveries
 from goclaw_py.operations.explanation import (
@@ -179,7 +180,7 @@ async def _working(src: Sources, run: StoredRun) -> Verdict:
     view = src.view(run.id)
     stop = Cure("Stop it", shell_command("stop", run.session))
     if view is not None and view.state is RunState.STOPPING:
-        answer = f"{name} is being stopped, and its task has not ended for {span(view.for_s)}."
+        answer = f"{name} is being stopped, and its task has not ended for {duration(view.for_s)}."
         wait = Cure("After cancel_grace (10 s) it is abandoned and no longer uses a slot")
         return conclude("run.stopping", answer, wait)
     tool = next((call.name for call in reversed(run.tools) if call.ok is None), "")
@@ -237,7 +238,7 @@ def _answered(src: Sources, story: RunHistory, ran: str) -> Verdict:
 
 def _slow_wait(src: Sources, story: RunHistory) -> tuple[str, str, tuple[Cure, ...]]:
     run, wait = story.run, story.wait
-    waited = f"it waited {span(wait.waited_s)}"
+    waited = f"it waited {duration(wait.waited_s)}"
     holder = f"run {short_id(wait.holder)}"
     match wait.reason:
         case "session":
@@ -250,7 +251,7 @@ def _slow_wait(src: Sources, story: RunHistory) -> tuple[str, str, tuple[Cure, .
         case "cut":
             what = (
                 f"it was started twice, because {holder} was interrupted after "
-                f"{span(wait.waited_s)}"
+                f"{duration(wait.waited_s)}"
             )
             done = f"goclaw runs show {wait.holder}"
             cures = (Cure("What the first run had done by then", done),)
@@ -309,7 +310,7 @@ def _request(story: RunHistory) -> list[ExplanationStep]:
         more = f"collected with {len(letters) - 1} more, the last {after} after the first"
         steps.append(ExplanationStep(last.received_at, "collected", more))
     elif window_s > 0.05:
-        words = f"waited {span(window_s)} for more from its sender (debounce_ms)"
+        words = f"waited {duration(window_s)} for more from its sender (debounce_ms)"
         steps.append(ExplanationStep(last.received_at, "collected", words))
     return steps
 

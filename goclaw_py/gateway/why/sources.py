@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from goclaw_py.core.errors import NoGateway
@@ -12,7 +12,7 @@ from goclaw_py.core.ids import LaneName, RunId
 from goclaw_py.core.messages import Sender, Target
 from goclaw_py.core.text import first_words
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.core.time.texts import lasting
+from goclaw_py.core.time.texts import duration
 from goclaw_py.gateway.container import Container
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.explanation import Cure, Explanation, ExplanationStep, Subject
@@ -129,34 +129,9 @@ def conclude(code: str, answer: str, *cures: Cure) -> Verdict:
 # ---------------------------------------------------------------------------- words
 
 
-def span(seconds: float) -> str:
-    """Return a duration: ``0.8 s``, ``12 s``, ``1 min 30 s``, ``2 h 5 min``."""
-    if seconds < 10:
-        return f"{max(seconds, 0.0):.1f} s"
-    whole = round(seconds)
-    for size, unit, part, smaller in _UNITS:
-        if whole >= size:
-            rest = whole % size // part
-            return f"{whole // size} {unit}{f' {rest} {smaller}' if rest else ''}"
-    return f"{whole} s"
-
-
-_UNITS: Final = (
-    (86_400, "d", 3600, "h"),
-    (3600, "h", 60, "min"),
-    (60, "min", 1, "s"),
-)
-
-
 def between(since: datetime, until: datetime) -> str:
     """Return the time between two instants."""
-    return span((until - since).total_seconds())
-
-
-def ago(instant: datetime, now: datetime) -> str:
-    """Return how long ago something was: ``3 minutes ago``, ``just now``."""
-    passed = now - instant
-    return f"{lasting(passed)} ago" if passed >= timedelta(seconds=1) else "just now"
+    return duration((until - since).total_seconds())
 
 
 def quoted(text: str) -> str:

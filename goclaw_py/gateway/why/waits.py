@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.text import count
-from goclaw_py.gateway.why.sources import Sources, Verdict, conclude, span
+from goclaw_py.core.time.texts import duration
+from goclaw_py.gateway.why.sources import Sources, Verdict, conclude
 from goclaw_py.operations.explanation import (
     Cure,
     Explanation,
@@ -33,7 +34,7 @@ def judge(src: Sources, view: RunView) -> Verdict:
     assert view.waits_for is not None
     others = [] if src.container is None else src.container.dispatcher.runs()
     holders = [one for one in others if one.id != view.id and _holds(one, view)]
-    answer = f"It has waited {span(view.for_s)} for {texts.waits_for(view)}"
+    answer = f"It has waited {duration(view.for_s)} for {texts.waits_for(view)}"
     code = f"waits.{view.waits_for.value}"
     return conclude(code, f"{answer}{_names(holders)}.", *_cures(src, view, view.waits_for))
 
@@ -56,7 +57,7 @@ def _holds(one: RunView, view: RunView) -> bool:
 def _names(holders: list[RunView]) -> str:
     if not holders:
         return ""
-    names = ", ".join(f"run {short_id(one.id)} ({span(one.for_s)})" for one in holders[:_NAMED])
+    names = ", ".join(f"run {short_id(one.id)} ({duration(one.for_s)})" for one in holders[:_NAMED])
     rest = len(holders) - _NAMED
     more = f" and {count(rest, 'more', 'more')}" if rest > 0 else ""
     return f"; in progress: {names}{more}"

@@ -35,7 +35,7 @@ app = typer.Typer(help=HELP, no_args_is_help=True)
 
 _COLUMNS = (
     "ID",
-    Column("AGE", drop=1),
+    Column("ASKED", drop=1),
     Column("AGENT", drop=4),
     Column("FROM", drop=2, least=10),
     Column("TOOL", least=12),
@@ -131,7 +131,7 @@ def _show(one: Approval, names: DisplayNames) -> None:
         ("run", one.run_id),
         ("session", names.with_key(one.session)),
         ("asked in", "the owners' chats" if one.target is None else names.chat(one.target)),
-        ("asked", f"{clock(one.asked_at)} ({display.age(one.asked_at, display.now())} ago)"),
+        ("asked", f"{clock(one.asked_at)} ({display.age(one.asked_at, display.now())})"),
         ("answered" if one.decided_at else "expires", clock(one.decided_at or one.expires_at)),
     ]
     if one.decision is None:

@@ -6,7 +6,8 @@ from goclaw_py.chat.outbound import approval_texts
 from goclaw_py.core.approvals import Approval
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.gateway.why.sources import Sources, Verdict, ago, between, conclude
+from goclaw_py.core.time.texts import age
+from goclaw_py.gateway.why.sources import Sources, Verdict, between, conclude
 from goclaw_py.operations.explanation import Cure, ExplanationStep
 from goclaw_py.records import ApprovalQuery
 
@@ -41,7 +42,7 @@ def judge(src: Sources, approvals: list[Approval]) -> Verdict:
 
 def _waits(src: Sources, approval: Approval) -> Verdict:
     place = "" if approval.target is not None else "; the owners were asked in their own chats"
-    since = ago(approval.asked_at, src.now())
+    since = age(approval.asked_at, src.now())
     answer = (
         f"Run {short_id(approval.run_id)} {_ask(approval)} {since} and waits "
         f"for an answer, for {between(src.now(), approval.expires_at)} more{place}."

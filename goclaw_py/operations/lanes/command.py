@@ -17,7 +17,6 @@ from goclaw_py.cli.output import (
     Column,
     Columns,
     Printer,
-    duration,
     plain,
     short_id,
     show_facts,
@@ -28,6 +27,7 @@ from goclaw_py.cli.output import (
 from goclaw_py.core.containers import HistogramView
 from goclaw_py.core.ids import CRON_LANE, LaneName
 from goclaw_py.core.text import count
+from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.lanes.operations import Resized
 from goclaw_py.scheduler.texts import used_text, waits_for
@@ -193,14 +193,8 @@ def _bound(times: HistogramView, share: float) -> str:
 
 
 def _brief(bound_s: float) -> str:
-    """Format a bound of the histogram, without zero units."""
-    if bound_s < 1:
-        return f"{bound_s * 1000:g}ms"
-    return (
-        f"{bound_s:g}s"
-        if bound_s < 60
-        else duration(bound_s).removesuffix(" 0s").removesuffix(" 0m")
-    )
+    """Format a bound of the histogram."""
+    return f"{bound_s * 1000:g} ms" if bound_s < 1 else duration(bound_s)
 
 
 def _used(use: LaneUse) -> str:

@@ -12,7 +12,6 @@ from goclaw_py.cli.output import (
     Column,
     Printer,
     clock,
-    duration,
     plain,
     short_id,
     show_facts,
@@ -20,6 +19,7 @@ from goclaw_py.cli.output import (
     show_table,
 )
 from goclaw_py.cluster.membership import other_sections
+from goclaw_py.core.time.texts import age, duration
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.lookup import only
 from goclaw_py.operations.nodes import HELP
@@ -82,8 +82,8 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
     if as_json:
         show_json(Node, one)
         return
-    left_s = (one.lease_until - found.at).total_seconds()
-    lease = f"expires in {duration(left_s)}" if left_s > 0 else f"expired {duration(-left_s)} ago"
+    expires = "expires" if one.lease_until > found.at else "expired"
+    lease = f"{expires} {age(one.lease_until, found.at)}"
     show_facts(
         [
             ("node", one.id),

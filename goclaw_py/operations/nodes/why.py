@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from goclaw_py.cluster.membership import differences
-from goclaw_py.gateway.why.sources import Sources, Verdict, ago, between, conclude
+from goclaw_py.core.time.texts import age, duration
+from goclaw_py.gateway.why.sources import Sources, Verdict, between, conclude
 from goclaw_py.operations.explanation import (
     Cure,
     Explanation,
@@ -46,7 +47,7 @@ def _judge(view: NodesView, node: Node) -> Verdict:
     begin = f"Node {node.id} (process {node.pid} on {node.machine})"
     if not node.is_live(view.at):
         answer = (
-            f"{begin} does not respond: its lease ended {ago(node.lease_until, view.at)}, and "
+            f"{begin} does not respond: its lease ended {age(node.lease_until, view.at)}, and "
             "other nodes take over its work."
         )
         again = Cure("To bring it back, start it on its machine", "goclaw run")
@@ -64,7 +65,9 @@ def _judge(view: NodesView, node: Node) -> Verdict:
         show = Cure("What differs", f"goclaw nodes show {node.id}")
         return conclude("node.differs", f"{begin} {line}.", show)
     if abs(node.state.skew_s) >= _SKEW_S:
-        answer = f"{begin} has a clock that is {abs(node.state.skew_s):.0f} s off the database's."
+        answer = (
+            f"{begin} has a clock that is {duration(abs(node.state.skew_s))} off the database's."
+        )
         sync = Cure("Synchronize its clock with a time server", "timedatectl set-ntp true")
         return conclude("node.clock", answer, sync)
     up = between(node.started_at, view.at)

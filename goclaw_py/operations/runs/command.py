@@ -26,7 +26,6 @@ from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import (
     Column,
     clock,
-    duration,
     one_line,
     plain,
     short_id,
@@ -37,6 +36,7 @@ from goclaw_py.cli.output import (
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.runs import HELP
 from goclaw_py.operations.runs.operations import RunRecord

@@ -8,7 +8,7 @@ from typing import Final
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.messages import Target
 from goclaw_py.core.text import sentence, truncate
-from goclaw_py.core.time.texts import left, named
+from goclaw_py.core.time.texts import named, rough
 from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, Item
 from goclaw_py.schedule.heartbeat.decisions import NoTarget
 from goclaw_py.schedule.heartbeat.views import HeartbeatView
@@ -97,9 +97,9 @@ def muted(view: HeartbeatView) -> str:
     until = muted_until(view)
     if until is None:
         return f"{NOT_MUTED} {HOW_MUTE}"
-    ahead, zone = left(until - view.now), view.policy.zone
-    end = named(until, zone, view.now)
-    return f"The heartbeat is muted until {end} ({ahead} left). Unmute it with /mute off."
+    end = named(until, view.policy.zone, view.now)
+    left = rough((until - view.now).total_seconds())
+    return f"The heartbeat is muted until {end} ({left} left). Unmute it with /mute off."
 
 
 def unknown_duration(text: str) -> str:

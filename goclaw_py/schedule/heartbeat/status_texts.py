@@ -11,7 +11,7 @@ from goclaw_py.core.run_events import NO_USAGE, Usage
 from goclaw_py.core.targets import Route, target_text
 from goclaw_py.core.text import clause, count, sentence, truncate, usd
 from goclaw_py.core.time.durations import in_words
-from goclaw_py.core.time.texts import lasting, named
+from goclaw_py.core.time.texts import age, named
 from goclaw_py.schedule.heartbeat.active_hours import ActiveHours
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, NoTarget, is_used_up, priced
 from goclaw_py.schedule.heartbeat.models import Heartbeat, HeartbeatRun, HeartbeatRunStatus, Skip
@@ -399,9 +399,8 @@ def _verdict(report: DryRunReport, heartbeat: Heartbeat | None) -> str:
 
 
 def _when(instant: datetime, view: HeartbeatView) -> str:
-    ahead = instant - view.now
-    away = f", in {lasting(ahead)}" if ahead >= timedelta(seconds=1) else ", now"
-    return f"{named(instant, view.policy.zone, view.now)}{away}"
+    away = age(max(instant, view.now), view.now)
+    return f"{named(instant, view.policy.zone, view.now)}, {away}"
 
 
 def _place(target: Target) -> str:

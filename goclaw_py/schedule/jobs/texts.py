@@ -12,7 +12,7 @@ from goclaw_py.chat.outbound.ok_token import NO_REPLY, is_silent, without_token
 from goclaw_py.core.display_names import KnownNames, address, display_name, short_id
 from goclaw_py.core.errors import JobError, NotYours, TooManyJobs, UnknownJob
 from goclaw_py.core.text import clause, sentence, truncate
-from goclaw_py.core.time.texts import friendly, lasting, named, weekday, zone_or_utc
+from goclaw_py.core.time.texts import friendly, named, rough, weekday, zone_or_utc
 from goclaw_py.schedule.jobs.execution_models import UnreportedOccurrence, Why
 from goclaw_py.schedule.jobs.models import Job, JobSpec, JobState, Notify
 from goclaw_py.schedule.jobs.schedule import At, describe
@@ -112,7 +112,8 @@ _BLOCK = re.compile(r"\s*\n|\s*(?:```|~~~|#{1,6}\s|>|\||[-*+]\s|\d+[.)]\s)| {4}|
 
 def reminder_late(due: DueTimeText) -> str:
     """Return the note of a late reminder, "" if it is on time (SPEC CRON-6)."""
-    return f"(Late by {lasting(due.now - due.at)}: it was due {due}.)" if due.is_late else ""
+    late = rough((due.now - due.at).total_seconds())
+    return f"(Late by {late}: it was due {due}.)" if due.is_late else ""
 
 
 def delivered_from(title: str, text: str) -> str:

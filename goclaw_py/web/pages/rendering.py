@@ -24,13 +24,13 @@ from goclaw_py.core.actors import Actor, acting
 from goclaw_py.core.display_names import address, sender_words, short_id
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.text import count, first_words
+from goclaw_py.core.time.texts import duration
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.roles import may
 
 NONE: Final = "\u2013"
 """A dash in place of a missing value."""
 
-_DAY_S: Final = 86_400
 _EXACT: Final = Markup(" data-exact")
 _CLOCK: Final = Markup(" data-clock")
 
@@ -256,19 +256,8 @@ def lasts(value: timedelta | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Return a duration: ``0.42 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``, ``3 d 4 h``."""
-    if value is None:
-        return NONE
-    if value < 10:
-        return f"{value:.2f} s" if value < 1 else f"{value:.1f} s"
-    whole = round(value)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    if whole < _DAY_S:
-        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
-    return f"{whole // _DAY_S} d {whole % _DAY_S // 3600} h"
+    """Return a duration; a dash if it is unknown."""
+    return NONE if value is None else duration(value)
 
 
 def usd(value: Decimal | None) -> str:

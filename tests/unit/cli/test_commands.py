@@ -114,7 +114,7 @@ def test_with_a_gateway_its_own_view_is_shown(goclaw: Shell, gateway: ThreadGate
     got = goclaw("status")
     assert got.code == 0
     for words in (
-        "up 2h 0m",
+        "up 2 h",
         "1 incoming and 2 outgoing messages waiting, 3 undeliverable",
         "main  1/2",
         "agent:main:console:direct:local",
@@ -173,7 +173,7 @@ def test_a_message_is_sent_into_a_conversation(
 
 @pytest.mark.parametrize(("command", "words"), [
     (["sessions", "list"], [fakes.SESSION, "agent:main:api:a/b c%2F?#", "WAITING"]),
-    (["runs", "list"], ["0190-aaaa", "cancelled (stopped)", "1m 1s", "0190-bbbb", "running"]),
+    (["runs", "list"], ["0190-aaaa", "cancelled (stopped)", "1 min 1 s", "0190-bbbb", "running"]),
     (["runs", "list", "--session", "console", "--active"], ["0190-bbbb"]),
 ])  # fmt: skip
 def test_a_list_is_a_table_for_people(

@@ -38,8 +38,8 @@ def test_each_event_is_one_line(goclaw: Shell, gateway_with_runs: ThreadGateway)
     following, *shown = out.splitlines()
     assert following == f"{AT}  following {fakes.SESSION}; press Ctrl-C to quit"
     in_lane, in_line, asked, joined, started, text, *others = shown
-    assert in_lane.endswith(f"main  console:direct:local  running, for 1.5s (run {fakes.RUN_ID})")
-    assert "waiting for lane main: no slot is free, for 3.2s" in in_line
+    assert in_lane.endswith(f"main  console:direct:local  running, for 1.5 s (run {fakes.RUN_ID})")
+    assert "waiting for lane main: no slot is free, for 3.2 s" in in_line
     assert asked == (
         f"{AT}  helper]0;x  subagent:0190-dddd  submitted by run {fakes.RUN_ID} (run 0190-dddd)"
     )

@@ -149,9 +149,9 @@ def test_without_a_movable_cursor_there_are_lines(
     monkeypatch.setenv("TERM", term)
     monkeypatch.setattr(shown, "LINE_EVERY_S", 0.01)
     with progress("saving"):
-        screen.sees("goclaw: saving (0s)\n")
+        screen.sees("goclaw: saving (0 s)\n")
         report(ProgressStep("saving", 1_000_000, unit="bytes"))
-        screen.sees("goclaw: saving: 1.0 MB (0s)\n")
+        screen.sees("goclaw: saving: 1.0 MB (0 s)\n")
     assert "\x1b" not in screen.getvalue()
 
 

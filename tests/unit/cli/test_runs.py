@@ -52,7 +52,7 @@ def test_the_queue_of_a_group_says_when_it_was_heard_last_without_a_mention(
 ) -> None:
     heard = replace(fakes.QUEUE, unmentioned_at=fakes.QUEUE.at - timedelta(minutes=3))
     monkeypatch.setattr(fakes, "QUEUE", heard)
-    assert "last message without a mention: 3m 0s ago" in goclaw("queue", "console").out
+    assert "last message without a mention: 3 min ago" in goclaw("queue", "console").out
 
 
 def test_where_nothing_runs_or_waits_that_is_said(

@@ -52,9 +52,9 @@ def test_what_comes_is_shown_in_a_table_and_a_plot(goclaw: Shell, jobs: JobContr
     assert head == "JOB STATE RUNS COALESCED SKIPPED MODEL CALLS USD LONGEST DELAY"
     assert rows[:4] == [
         # Each six hours and a minute, but the last one would end a moment too late.
-        "poll active 27 0 27 2.70 +0.0s",
-        "greeting active 7 0 0 +0.0s",
-        "standup active 5 0 5 0.50 +0.0s",
+        "poll active 27 0 27 2.70 +0 s",
+        "greeting active 7 0 0 +0 s",
+        "standup active 5 0 5 0.50 +0 s",
         "paused paused 0 0 0",
     ]
     assert rows[5:7] == ["AGENT HEARTBEAT RUNS MODEL CALLS SKIPPED USD", "main off 0"]
@@ -64,7 +64,7 @@ def test_what_comes_is_shown_in_a_table_and_a_plot(goclaw: Shell, jobs: JobContr
     bars = [line.partition("  ")[2].strip() for line in plot[:3]]
     assert {len(line) for line in bars} == {60}
     assert [sum(sign != "·" for sign in line) for line in bars] == [27, 7, 5]
-    assert plot[3] == "one character = 2h 48m; highest bar = 1 run"
+    assert plot[3] == "one character = 2 h 48 min; highest bar = 1 run"
 
 
 def test_runs_take_and_cost_what_they_did_so_far(goclaw: Shell, jobs: JobControl) -> None:
@@ -136,7 +136,7 @@ def test_odd_jobs_are_simulated(goclaw: Shell, jobs: JobControl) -> None:
     for number in range(5):
         jobs.make(replace(POLL, slug=f"crowd-{number}"))
     got = goclaw("simulate", "--days", "1")
-    assert (got.code, got.err, "+1m 40s" in got.out) == (0, "", True)
+    assert (got.code, got.err, "+1 min 40 s" in got.out) == (0, "", True)
     jobs.distort("standup", zone="Mars/Base")
     got = goclaw("simulate", "--days", "7")
     assert (got.code, "greeting" in got.out) == (0, True)

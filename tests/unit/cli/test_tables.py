@@ -67,24 +67,24 @@ def runs(database: FakeControl, monkeypatch: pytest.MonkeyPatch) -> FakeControl:
 
 @pytest.mark.parametrize(("command", "columns", "table"), [
     ("runs list", 80, """
-RUN                 SESSION  STARTED              TOOK   OUTCOME
-01a20492-c3f7-7c11  Ann      2026-01-02 03:04:05  1m 1s  cancelled (stopped)
-0190-bbbb           job x    2026-01-02 03:04:05         running
+RUN                 SESSION  STARTED              TOOK       OUTCOME
+01a20492-c3f7-7c11  Ann      2026-01-02 03:04:05  1 min 1 s  cancelled (stopped)
+0190-bbbb           job x    2026-01-02 03:04:05             running
 more columns: --wide"""),
     ("runs list", 120, """
-RUN                 SESSION  TRIGGER  STARTED              TOOK   OUTCOME              PROMPT
-01a20492-c3f7-7c11  Ann      chat     2026-01-02 03:04:05  1m 1s  cancelled (stopped)  Grüße [2J
-0190-bbbb           job x    chat     2026-01-02 03:04:05         running
+RUN                 SESSION  TRIGGER  STARTED              TOOK       OUTCOME              PROMPT
+01a20492-c3f7-7c11  Ann      chat     2026-01-02 03:04:05  1 min 1 s  cancelled (stopped)  Grüße [2J
+0190-bbbb           job x    chat     2026-01-02 03:04:05             running
 more columns: --wide"""),
     ("inbox list", 80, """
-ID  CHAT                FROM        AGE   REASON                TEXT
-8   Family <b> / topi…  telegram 7  0.0s  lost: the gateway c…  first state ]0;…
-9   Family <b> / topi…  telegram 7  0.0s  dropped: the queue …  (a poll)
+ID  CHAT            FROM        RECEIVED  REASON                TEXT
+8   Family <b> / …  telegram 7  now       lost: the gateway c…  first state ]0;…
+9   Family <b> / …  telegram 7  now       dropped: the queue …  (a poll)
 more columns: --wide"""),
     ("inbox list", 120, """
-ID  CHAT                  FROM        AGE   TRIES  REASON                                               TEXT
-8   Family <b> / topic 7  telegram 7  0.0s  3      lost: the gateway crashed at each attempt            first state ]0;…
-9   Family <b> / topic 7  telegram 7  0.0s  0      dropped: the queue was full, so the oldest message…  (a poll)
+ID  CHAT                  FROM        RECEIVED  TRIES  REASON                                           TEXT
+8   Family <b> / topic 7  telegram 7  now       3      lost: the gateway crashed at each attempt        first state ]0;…
+9   Family <b> / topic 7  telegram 7  now       0      dropped: the queue was full, so the oldest mes…  (a poll)
 more columns: --wide"""),  # noqa: E501
     ("sessions list", 80, """
 SESSION         AGENT  LAST ACTIVE          WAITING  ENTRIES

@@ -31,7 +31,7 @@ def shown(status: GatewayStatus, columns: int = 80, rows: int = 24) -> list[str]
 
 def test_it_shows_what_runs_and_waits_and_what_is_wrong() -> None:
     lines = shown(BUSY, columns=120)
-    assert lines[0].startswith("goclaw 0.1.0 running up 2h 0m ")
+    assert lines[0].startswith("goclaw 0.1.0 running up 2 h ")
     assert lines[1:] == [
         "database embedded in 1 out 2 undeliverable 3 failed 0 0 approvals",
         "! The disk is nearly full",
@@ -40,10 +40,10 @@ def test_it_shows_what_runs_and_waits_and_what_is_wrong() -> None:
         "main 1/2 0 3 1 0",
         "",
         "RUNNING FOR SESSION PROMPT TOOL TOKENS MODEL",
-        "0190-aaaa-bbbb-ccc 1.5s Ann count the [2J[red]sheep read_file 12,345 claude-large",
+        "0190-aaaa-bbbb-ccc 1.5 s Ann count the [2J[red]sheep read_file 12,345 claude-large",
         "",
         "WAITING FOR SESSION WAITS FOR",
-        "0190-cccc 3.2s agent:main:api:a/b c%2F?# lane main: no slot is free",
+        "0190-cccc 3.2 s agent:main:api:a/b c%2F?# lane main: no slot is free",
     ]
 
 
@@ -55,7 +55,7 @@ def test_it_shows_what_runs_and_waits_and_what_is_wrong() -> None:
     (replace(BUSY, backlog=Backlog(0, 0, 0, approvals=1)),
      "database embedded in 0 out 0 undeliverable 0 failed 0 1 approval"),
     (replace(BUSY, runs=(replace(RUNNING, state=RunState.STOPPING),)), "stopping"),
-    (replace(BUSY, runs=(replace(RUNNING, activity=None),)), "0190-aaaa-bbbb-ccc 1.5s Ann"),
+    (replace(BUSY, runs=(replace(RUNNING, activity=None),)), "0190-aaaa-bbbb-ccc 1.5 s Ann"),
     (replace(BUSY, draining=True), "draining"),
 ])  # fmt: skip
 def test_it_says_what_is_missing_or_ends(change: GatewayStatus, line: str) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -41,25 +44,6 @@ def test_a_time_can_be_read_back_whatever_language_the_process_speaks(
 
 
 @pytest.mark.parametrize(
-    ("time", "words"),
-    [
-        (timedelta(hours=2), "2 hours"),
-        (timedelta(hours=2) - timedelta(milliseconds=300), "2 hours"),
-        (timedelta(minutes=119), "1 hour 59 minutes"),
-        (timedelta(days=1, minutes=1), "1 day 1 minute"),
-        (timedelta(days=3, hours=4, minutes=5), "3 days 4 hours"),
-        (timedelta(seconds=59.5), "1 minute"),
-        (timedelta(seconds=1.5), "2 seconds"),
-        (timedelta(0), "less than a second"),
-    ],
-)
-def test_what_is_left_is_not_a_minute_less_because_some_time_passed(
-    time: timedelta, words: str
-) -> None:
-    assert time_texts.left(time) == words
-
-
-@pytest.mark.parametrize(
     ("away", "words"),
     [
         (timedelta(hours=3), "today 12:00"),
@@ -86,15 +70,30 @@ def test_a_zone_that_is_no_more_is_told_as_utc() -> None:
     assert time_texts.at(NINE, "Atlantis/Port") == "Tue 3 Mar 2026, 08:00 (UTC)"
 
 
-@pytest.mark.parametrize(
-    ("time", "words"),
-    [
-        (timedelta(0), "less than a second"),
-        (timedelta(seconds=1), "1 second"),
-        (timedelta(seconds=119), "1 minute"),
-        (timedelta(hours=23, minutes=59), "23 hours"),
-        (timedelta(days=400), "400 days"),
-    ],
-)
-def test_a_length_of_time_is_told_in_its_largest_unit(time: timedelta, words: str) -> None:
-    assert time_texts.lasting(time) == words
+CASES = json.loads((Path(__file__).parents[2] / "support/durations.json").read_text())
+"""Durations in seconds and their texts, which the browser is tested with, too."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["seconds"]))
+def test_durations_are_rounded_to_their_text(case: dict[str, Any]) -> None:
+    seconds = case["seconds"]
+    moment = timedelta(seconds=seconds)
+    texts = {
+        "duration": time_texts.duration(seconds),
+        "rough": time_texts.rough(seconds),
+        "age": time_texts.age(NINE - moment, NINE),
+        "until": time_texts.age(NINE + moment, NINE),
+    }
+    assert texts == {name: text for name, text in case.items() if name != "seconds"}
+
+
+def test_a_duration_is_empty_if_unknown_and_never_negative() -> None:
+    assert time_texts.duration(None) == ""
+    assert time_texts.duration(-3.0) == time_texts.rough(-3.0) == "0 s"
+
+
+@given(st.floats(0, 10**8))
+def test_a_rough_duration_is_wrong_by_a_third_at_most(seconds: float) -> None:
+    number, unit = time_texts.rough(seconds).split()
+    shown = int(number) * {"s": 1, "min": 60, "h": 3600, "d": 86_400}[unit]
+    assert abs(shown - seconds) <= max(0.5, seconds / 3)

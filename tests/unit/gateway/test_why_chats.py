@@ -163,7 +163,7 @@ async def denied_group() -> Explanation:
 @CASES.question("A message in a group gets no answer")
 @CASES.answer(
     "chat.unmentioned",
-    "The group Family got a message 3 minutes ago: the message did not mention @our_bot",
+    "The group Family got a message 3 min ago: the message did not mention @our_bot",
     "mention = false",
 )
 async def not_mentioned() -> Explanation:

@@ -104,8 +104,8 @@ def pays(**asked: bool) -> ScriptedAgent:
     return ScriptedAgent(Fail(pay), otherwise=lambda _: Say("paid"))
 
 
-@CASES.answer("waits.approval", "has asked for approval to call pay 5 seconds ago and waits for an "
-              "answer, for 59 min 55 s more", "goclaw approvals allow")  # fmt: skip
+@CASES.answer("waits.approval", "has asked for approval to call pay 5 s ago and waits for an "
+              "answer, for 1 h more", "goclaw approvals allow")  # fmt: skip
 async def waits_for_an_approval() -> Explanation:
     return await after(5, agent=pays())
 

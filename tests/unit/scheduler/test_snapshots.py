@@ -86,7 +86,7 @@ def test_a_slow_wait_is_told_with_who_waits_and_who_is_in_the_lane_until_it_is_o
     assert told(scheduler, 1.01 + SLOW_WAIT_S) != ()
     (sentence,) = told(scheduler, 8)
     assert sentence == (
-        "Lane main is full (1 of 1) and 1 run waits, the first for 7 seconds: b; in it: a"
+        "Lane main is full (1 of 1) and 1 run waits, the first for 7 s: b; in it: a"
     )
     scheduler.resize(MAIN_LANE, 2, 8)
     assert told(scheduler, 9) == ()
@@ -99,7 +99,7 @@ def test_a_shared_lane_with_room_is_not_called_full() -> None:
     (sentence,) = told(scheduler, 7)
     assert sentence == (
         "Lane main gets no slot from the database (0 of 2 taken) and 1 run waits, "
-        "the first for 7 seconds: a"
+        "the first for 7 s: a"
     )
     scheduler.grant(MAIN_LANE, 1, 0, 7)
     scheduler.submit(ask("b"), 7)

@@ -26,7 +26,7 @@ _COLUMNS = (
     "ID",
     Column("CHAT", least=12),
     Column("FROM", drop=2, least=12),
-    Column("AGE", drop=1),
+    Column("RECEIVED", drop=1),
     Column("TRIES", drop=3),
     Column("REASON", least=20),
     Column("TEXT", least=16),
@@ -140,7 +140,7 @@ def _facts(letter: DeadLetter, names: DisplayNames, seen_at: datetime) -> Iterat
     yield "agent", letter.agent
     yield "run", row.run_id or "none"
     yield "sent", clock(message.sent_at)
-    yield "received", f"{clock(row.received_at)} ({display.age(row.received_at, seen_at)} ago)"
+    yield "received", f"{clock(row.received_at)} ({display.age(row.received_at, seen_at)})"
     yield "ended", clock(row.finished_at) or "not yet"
     yield "tries", str(letter.attempts)
     yield "received as", display.cell(message.external_id)

@@ -23,6 +23,7 @@ from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, clock, one_line, show_facts, show_table
 from goclaw_py.core.display_names import address
 from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.time.texts import age
 from goclaw_py.operations.deliveries import HELP_OF_OUTGOING
 from goclaw_py.operations.deliveries.command import selection
 from goclaw_py.records import OutboxQuery, OutboxRow, OutboxState
@@ -36,7 +37,7 @@ _COLUMNS = (
     "ID",
     Column("STATE", state=True),
     Column("CHAT", least=12),
-    "AGE",
+    "CREATED",
     Column("TRIES", drop=3),
     Column("NEXT TRY", drop=2),
     Column("PROBLEM", least=16),
@@ -136,7 +137,7 @@ def _next_try(row: OutboxRow, seen_at: datetime) -> str:
         return ""
     if row.next_attempt_at <= seen_at:
         return "due"
-    return f"in {display.age(seen_at, row.next_attempt_at)}"
+    return age(row.next_attempt_at, seen_at)
 
 
 def _problem(row: OutboxRow) -> str:
@@ -182,7 +183,7 @@ def _facts(row: OutboxRow, names: DisplayNames, seen_at: datetime) -> Iterator[t
     yield "chat", f"{names.chat(target)} ({display.place(target)})"
     yield "session", names.with_key(row.session) if row.session else "none"
     yield "run", display.cell(row.message.run_id or "none")
-    yield "created", f"{clock(row.created_at)} ({display.age(row.created_at, seen_at)} ago)"
+    yield "created", f"{clock(row.created_at)} ({display.age(row.created_at, seen_at)})"
     yield "tries", str(row.attempts)
     if next_try := _next_try(row, seen_at):
         yield "next try", f"{clock(row.next_attempt_at)} ({next_try})"

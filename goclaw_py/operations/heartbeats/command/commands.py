@@ -14,11 +14,12 @@ from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.context import AsJson, answer, cli, is_live, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Printer, duration, plain, show_json
+from goclaw_py.cli.output import Printer, plain, show_json
 from goclaw_py.cli.progress import report
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import AgentName, HeartbeatRunId
 from goclaw_py.core.text import cost
+from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.heartbeats import HELP
 from goclaw_py.operations.heartbeats.command import show
 from goclaw_py.operations.heartbeats.command import texts as words

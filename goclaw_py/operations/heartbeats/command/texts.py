@@ -11,10 +11,11 @@ from goclaw_py.chat.outbound.ok_token import without_token
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import maybe_named
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Column, duration, local, one_line, show_table, when
+from goclaw_py.cli.output import Column, local, one_line, show_table, when
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.text import cost
+from goclaw_py.core.time.texts import duration
 from goclaw_py.schedule.heartbeat.models import HeartbeatRun
 from goclaw_py.schedule.heartbeat.status_texts import is_undelivered, outcome_words
 from goclaw_py.schedule.heartbeat.views import HeartbeatView

@@ -28,7 +28,6 @@ from goclaw_py.cli.output import (
     TIME,
     Column,
     Printer,
-    duration,
     local,
     one_line,
     plain,
@@ -42,6 +41,7 @@ from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.messages import Target
 from goclaw_py.core.text import count
+from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.jobs.command import texts as words
 from goclaw_py.operations.jobs.command.texts import (
     JobName,

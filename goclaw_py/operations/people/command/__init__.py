@@ -123,7 +123,7 @@ def _show_people(answered: _Heard, names: DisplayNames) -> None:
             clock(one.first_seen_at),
             # The stored time of the chat is updated at least once an hour.
             _last(last.get((one.channel, one.account, one.chat)), names, seen_at)
-            or f"{display.age(one.last_seen_at, seen_at)} ago",
+            or display.age(one.last_seen_at, seen_at),
         )
         for one in others
     ]
@@ -137,7 +137,7 @@ def _called(chat: Chat) -> str:
 def _last(activity: LastActivity | None, names: DisplayNames, seen_at: datetime) -> str:
     if activity is None:
         return ""
-    return f"{display.age(activity.at, seen_at)} ago in {names.chat(activity.target)}"
+    return f"{display.age(activity.at, seen_at)} in {names.chat(activity.target)}"
 
 
 @app.command()

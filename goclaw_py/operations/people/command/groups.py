@@ -116,10 +116,8 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
             display.cell(chat.chat),
             *((display.where(chat),) if several else ()),
             verdict.words,
-            f"{display.age(chat.last_seen_at, seen_at)} ago",
-            ""
-            if chat.unmentioned_at is None
-            else f"{display.age(chat.unmentioned_at, seen_at)} ago",
+            display.age(chat.last_seen_at, seen_at),
+            "" if chat.unmentioned_at is None else display.age(chat.unmentioned_at, seen_at),
             f"cannot write to it: {one_line(chat.gone)}" if chat.gone else "",
         )
         for chat, verdict in judged

@@ -12,7 +12,6 @@ from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import (
     Column,
     clock,
-    duration,
     one_line,
     short_id,
     show_facts,
@@ -20,6 +19,7 @@ from goclaw_py.cli.output import (
     since,
 )
 from goclaw_py.core.display_names import person_key
+from goclaw_py.core.time.texts import age
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.scheduler import texts as wording
@@ -84,8 +84,8 @@ def _show(found: QueueView, names: DisplayNames) -> None:
     if found.policy is not None:
         facts.append(("queue", wording.policy(found.policy)))
     if found.unmentioned_at is not None:
-        passed = (found.at - found.unmentioned_at).total_seconds()
-        facts.append(("unmentioned", f"last message without a mention: {duration(passed)} ago"))
+        last = age(found.unmentioned_at, found.at)
+        facts.append(("unmentioned", f"last message without a mention: {last}"))
     if not found.live:
         facts.append(("gateway", "none is running here; showing the state in the database"))
     show_facts(facts)

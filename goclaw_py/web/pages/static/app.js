@@ -6,7 +6,7 @@
 
 // A time is shown as an age, the exact time on hover. A press on it, or the button at the end of
 // the page, shows exact times, for fingers and keyboards. The browser remembers the button.
-const AGES = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+const AGES = [[1, "s", 60], [60, "min", 120], [3600, "h", 48], [86400, "d", Infinity]];
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const SECOND = new Intl.DateTimeFormat(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -21,10 +21,11 @@ try {
 }
 
 function age(seconds) {
-  const ahead = seconds < 0;
-  const [size, unit] = AGES.find(([size]) => Math.abs(seconds) >= size) ?? [1, "s"];
-  const text = `${Math.floor(Math.abs(seconds) / size)} ${unit}`;
-  return ahead ? `in ${text}` : `${text} ago`;
+  const count = (size) => Math.round(Math.abs(seconds) / size);
+  const [size, unit] = AGES.find(([size, , below]) => count(size) < below);
+  if (!count(size)) return "now";
+  const text = `${count(size)} ${unit}`;
+  return seconds < 0 ? `in ${text}` : `${text} ago`;
 }
 
 function clock(moment) {

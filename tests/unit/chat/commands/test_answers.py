@@ -71,7 +71,7 @@ def test_the_status_sorts_every_state_into_running_waiting_or_stopping() -> None
     runs = [view(state, 61.4) for state in RunState if state is not RunState.DONE]
     said = status(runs, SessionMemory(0), agent=MAIN_AGENT)
     assert said.splitlines() == [
-        "Agent: main", "Running: 2", "- a message, for 1 minute", "- a message, for 1 minute",
+        "Agent: main", "Running: 2", "- a message, for 1 min", "- a message, for 1 min",
         "Waiting: 3", "Stopping: 2", "Messages in this conversation: 0",
     ]  # fmt: skip
 
@@ -88,7 +88,7 @@ def test_the_status_says_what_is_worked_on_by_which_model_for_how_long() -> None
     assert said.splitlines()[:3] == [
         "Agent: main, model openai:gpt-4o",
         "Running: 1",
-        "- “find the bill”, for 1 minute, ⚙ read_file …",
+        "- “find the bill”, for 1 min, ⚙ read_file …",
     ]
 
 

@@ -326,7 +326,7 @@ async def test_a_mute_is_told_and_ended(chats: Chats) -> None:
     await chats.ask("/mute 2h")
     await asyncio.sleep(60)
     assert await chats.ask("/mute") == (
-        "The heartbeat is muted until today 05:04:05 (UTC) (1 hour 59 minutes left). "
+        "The heartbeat is muted until today 05:04:05 (UTC) (119 min left). "
         "Unmute it with /mute off."
     )
     assert await chats.ask("/mute OFF") == words.UNMUTED

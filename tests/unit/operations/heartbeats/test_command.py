@@ -51,8 +51,8 @@ def test_the_status_of_all_is_a_table(goclaw: Shell, service: FakeHeartbeats) ->
     assert (got.code, got.err) == (0, NO_GATEWAY)
     assert head == "AGENT STATE NEXT RUN LAST RUN OUTCOME ALERTS TO TODAY MONTH"
     assert main == (
-        "main on, every 30 minutes, 08:00\u201322:00 Europe/Berlin Tue 2026-03-03 09:27:00 (in 27m "
-        "0s) Tue 2026-03-03 08:30:00 (30m 0s ago) ok to telegram.work:-1005:7 (the chat used "
+        "main on, every 30 minutes, 08:00\u201322:00 Europe/Berlin Tue 2026-03-03 09:27:00 (in 27 "
+        "min) Tue 2026-03-03 08:30:00 (30 min ago) ok to telegram.work:-1005:7 (the chat used "
         "last[2J) $0.0123 $0.0246"
     )
     assert helper.split()[0] == "helper"
@@ -74,7 +74,7 @@ def test_the_status_of_one_has_its_last_runs(goclaw: Shell, service: FakeHeartbe
         "HEARTBEAT.md cannot be read: it is a folder 2 ok[2J"
     )
     assert ok.startswith(
-        "Tue 2026-03-03 08:30:00 schedule 1m 0s ok 1 $0.0123 nothing needed attention"
+        "Tue 2026-03-03 08:30:00 schedule 1 min ok 1 $0.0123 nothing needed attention"
     )
 
 
@@ -148,8 +148,8 @@ def came_to(status: S, skip: Skip | None = None, **facts: object) -> list[Heartb
 
 
 @pytest.mark.parametrize(("coming", "code", "words"), [
-    (came_to(S.OK), 0, "ok (1m 0s, $0.0123): nothing needed attention, so no message was sent"),
-    (came_to(S.ALERTED, detail="x"), 0, "alerted (1m 0s, $0.0123): it had"),
+    (came_to(S.OK), 0, "ok (1 min, $0.0123): nothing needed attention, so no message was sent"),
+    (came_to(S.ALERTED, detail="x"), 0, "alerted (1 min, $0.0123): it had"),
     (came_to(S.DUPLICATE), 0, "duplicate"),
     (came_to(S.SKIPPED, Skip.EMPTY, started_at=None), 0, "skipped:empty"),
     (came_to(S.SKIPPED, Skip.NO_FILE), 0, "skipped:no_file"),
@@ -157,7 +157,7 @@ def came_to(status: S, skip: Skip | None = None, **facts: object) -> list[Heartb
     (came_to(S.SKIPPED, Skip.BUDGET), 1, "skipped:budget"),
     (came_to(S.SKIPPED, Skip.DISABLED), 1, "skipped:disabled"),
     (came_to(S.SKIPPED, Skip.UNREADABLE), 1, "skipped:unreadable"),
-    (came_to(S.FAILED, detail="no key"), 1, "failed (1m 0s, $0.0123): it failed: no"),
+    (came_to(S.FAILED, detail="no key"), 1, "failed (1 min, $0.0123): it failed: no"),
     (came_to(S.LOST), 1, "lost"),
     (came_to(S.CANCELLED), 1, "cancelled"),
     (came_to(S.NO_ROUTE), 1, "no_route"),

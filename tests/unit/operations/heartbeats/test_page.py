@@ -137,7 +137,7 @@ async def test_the_strip_tells_more_than_colours(browser: Browser, hearts: Heart
 async def test_a_chosen_heartbeat_run_is_told(browser: Browser, hearts: Hearts) -> None:
     said = await browser.says("/heartbeats/helper?heartbeat_run=019b-dead")
     chosen = said.partition("The selected heartbeat run")[2].partition("</section>")[0]
-    told = ("delivery failed", "bot was blocked", "$0.0123", "1 min 00 s", 'href="/runs/run-1')
+    told = ("delivery failed", "bot was blocked", "$0.0123", "1 min", 'href="/runs/run-1')
     for part in (*told, "Write to the agent in that chat"):
         assert part in chosen, part
     hearts.heartbeat_runs = [ALERT]

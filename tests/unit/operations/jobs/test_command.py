@@ -52,9 +52,9 @@ def test_jobs_are_listed_by_their_next_runs(goclaw: Shell, jobs: JobControl) -> 
     head, *rows = lines(got.out)
     assert (got.code, head) == (0, "JOB STATE SCHEDULE NEXT RUN LAST RUN RESULT NOTE")
     assert [row.split()[0] for row in rows] == ["poll", "tea", "standup"]
-    assert rows[0].endswith("Fri 2026-01-02 12:10:00 (in 10m 0s)")
-    assert rows[1].endswith("Fri 2026-01-02 20:30:00 (in 3h 0m)")
-    assert rows[2].endswith("Mon 2026-01-05 09:00:00 (in 2d 20h)")
+    assert rows[0].endswith("Fri 2026-01-02 12:10:00 (in 10 min)")
+    assert rows[1].endswith("Fri 2026-01-02 20:30:00 (in 3 h)")
+    assert rows[2].endswith("Mon 2026-01-05 09:00:00 (in 3 d)")
     assert got.err == "no gateway is running here; no job runs until you start one\n"
     jobs.gateway = True
     assert goclaw("jobs", "list").err == ""
@@ -170,22 +170,22 @@ def test_everything_about_a_job_is_shown(goclaw: Shell, jobs: JobControl) -> Non
     shown = lines(got.out)
     assert set(shown) >= {
         "state active",
-        "next runs Mon 2026-01-05 09:00:00 (in 2d 19h)",
-        "Tue 2026-01-06 09:00:00 (in 3d 19h)",
+        "next runs Mon 2026-01-05 09:00:00 (in 3 d)",
+        "Tue 2026-01-06 09:00:00 (in 4 d)",
         "target last, always",
         "model opus",
         "ends after 9 runs, 0 done",
         "policy retries = 0 (settings: 3)",
         "in 30 days 1 run, 100% successful",
         "skipped 1 time",
-        "took 1m 30s on average, 95th percentile 1m 30s",
+        "took 1 min 30 s on average, 95th percentile 1 min 30 s",
         "cost 0.50 USD",
         "What is new?",
     }
     table = shown[shown.index("prompt") + 3 :]
     assert table[0] == "DUE TOOK STATUS TRIES DELIVERY COST RUN OUTPUT"
     assert "skipped (no_work)" in table[1]
-    assert table[2].startswith("Fri 2026-01-02 13:01:00 manual 1m 30s ok 1 0.25 USD")
+    assert table[2].startswith("Fri 2026-01-02 13:01:00 manual 1 min 30 s ok 1 0.25 USD")
     assert table[2].endswith("all is well")
 
 
@@ -233,9 +233,9 @@ def test_runs_are_listed_in_the_zone_of_their_job(goclaw: Shell, jobs: JobContro
     jobs.ran("poll", OccurrenceStatus.FAILED, error="boom\nbang")
     head, first, second = lines(goclaw("jobs", "runs").out)
     assert head == "JOB DUE TOOK STATUS TRIES DELIVERY COST RUN OUTPUT"
-    assert first.startswith("poll Fri 2026-01-02 12:01:00 manual 1m 30s failed 1")
+    assert first.startswith("poll Fri 2026-01-02 12:01:00 manual 1 min 30 s failed 1")
     assert first.endswith("boom bang")
-    assert second.startswith("tea Fri 2026-01-02 17:30:00 manual 1m 30s ok 1")
+    assert second.startswith("tea Fri 2026-01-02 17:30:00 manual 1 min 30 s ok 1")
 
 
 @pytest.mark.parametrize(("arguments", "slugs"), [
@@ -264,7 +264,7 @@ def test_next_runs(goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPa
     ]
     head, _, tea, _ = lines(goclaw("jobs", "next", "3").out)
     assert head == "WHEN TIME ZONE JOB PAYLOAD"
-    assert tea == "Fri 2026-01-02 20:30:00 (in 3h 0m) Asia/Kolkata tea Tea!"
+    assert tea == "Fri 2026-01-02 20:30:00 (in 3 h) Asia/Kolkata tea Tea!"
     got = goclaw("jobs", "next", "2", "--job", "standup")
     assert [line.split()[1] for line in lines(got.out)[1:]] == ["2026-01-05", "2026-01-06"]
 

@@ -44,9 +44,9 @@ def test_a_new_job_is_told_with_its_next_three_times(goclaw: Shell, cron: JobCon
     assert "09:00" in first
     assert "Europe/Berlin" in first
     assert [line.split() for line in times] == [
-        ["next", "Mon", "2026-01-05", "09:00:00", "(in", "2d", "20h)"],
-        ["Tue", "2026-01-06", "09:00:00", "(in", "3d", "20h)"],
-        ["Wed", "2026-01-07", "09:00:00", "(in", "4d", "20h)"],
+        ["next", "Mon", "2026-01-05", "09:00:00", "(in", "3", "d)"],
+        ["Tue", "2026-01-06", "09:00:00", "(in", "4", "d)"],
+        ["Wed", "2026-01-07", "09:00:00", "(in", "5", "d)"],
     ]
     job = cron.one()
     assert job.spec.schedule == Cron("0 9 * * 1-5")
@@ -285,7 +285,7 @@ def test_limits_can_be_taken_away_again(goclaw: Shell, job: JobControl) -> None:
 
 def test_edits_one_after_the_other(goclaw: Shell, job: JobControl) -> None:
     out = goclaw("jobs", "edit", "a", "--cron", "30 8 * * *").out
-    assert "next  Sat 2026-01-03 08:30:00 (in 19h 30m)" in out
+    assert "next  Sat 2026-01-03 08:30:00 (in 20 h)" in out
     assert out.count("08:30:00") == 3
     assert goclaw("jobs", "edit", "a", "--revision", "2", "--", "mine").code == 0
     got = goclaw("jobs", "edit", "a", "--revision", "2", "--", "theirs")

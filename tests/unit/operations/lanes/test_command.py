@@ -25,15 +25,15 @@ def test_lanes_are_shown_with_their_runs(goclaw: Shell, gateway: ThreadGateway) 
     ]
     assert main.split() == [
         *("main", "1/1", "1", "5", "3", "1", "0"),
-        *("≤", "5ms", "≤", "10s", ">", "1h", ">", "1h"),
+        *("≤", "5", "ms", "≤", "10", "s", ">", "1", "h", ">", "1", "h"),
     ]
     assert cron.split() == ["cron", "0/1", "closed", *["0"] * 5, *["-"] * 4]
     _, inside, waiting = got.out.partition("lane main, 1 of 1 taken, 1 waiting\n")[2].splitlines()
     since = clock(fakes.NOW - timedelta(seconds=1.5)).split()
     run = ["running", fakes.RUN_ID, "console", "local", "main", "running"]
-    assert inside.split() == [*run, *since, "1.5s", fakes.SESSION]
+    assert inside.split() == [*run, *since, "1.5", "s", fakes.SESSION]
     assert waiting.split()[:2] == ["1.", "0190-cccc"]
-    assert f"3.2s  {fakes.BARE_KEY}" in waiting
+    assert f"3.2 s  {fakes.BARE_KEY}" in waiting
     assert "waiting" in waiting
     assert "lane cron" not in got.out
     (lane, _) = goclaw.data("lanes")["lanes"]

@@ -159,8 +159,8 @@ def test_the_first_line_says_who_asked_for_the_heartbeat_and_how_often_it_failed
 
 
 @pytest.mark.parametrize(("facts", "words"), [
-    ({}, "The next run is due today 09:30 (Europe/Berlin), in 30 minutes."),
-    ({"zone": "UTC"}, "The next run is due today 08:30 (UTC), in 30 minutes."),
+    ({}, "The next run is due today 09:30 (Europe/Berlin), in 30 min."),
+    ({"zone": "UTC"}, "The next run is due today 08:30 (UTC), in 30 min."),
     ({"next_at": NINE}, "The next run is due today 09:00 (Europe/Berlin), now."),
     ({"next_at": NINE - timedelta(hours=1)},
      ("The next run was due today 08:00 (Europe/Berlin), but no gateway has started it. Is a "
@@ -174,21 +174,21 @@ def test_the_first_line_says_who_asked_for_the_heartbeat_and_how_often_it_failed
     ({"next_at": None},
      "No run is planned yet. A gateway plans the first one when it starts: goclaw run."),
     ({"muted_until": NINE + timedelta(hours=1, minutes=10)},
-     ("The next run that will not be skipped is due today 10:30 (Europe/Berlin), in 1 hour: it is "
+     ("The next run that will not be skipped is due today 10:30 (Europe/Berlin), in 90 min: it is "
       "muted until today 10:10 (Europe/Berlin) (unmute: /mute off or goclaw heartbeat mute off).")),
     ({"muted_until": NINE + timedelta(hours=1)},
-     ("The next run that will not be skipped is due today 10:00 (Europe/Berlin), in 1 hour: it is "
+     ("The next run that will not be skipped is due today 10:00 (Europe/Berlin), in 60 min: it is "
       "muted until today 10:00 (Europe/Berlin) (unmute: /mute off or goclaw heartbeat mute off).")),
     ({"muted_until": NINE + timedelta(minutes=29)},
-     "The next run is due today 09:30 (Europe/Berlin), in 30 minutes."),
+     "The next run is due today 09:30 (Europe/Berlin), in 30 min."),
     ({"muted_until": NINE - timedelta(minutes=1)},
-     "The next run is due today 09:30 (Europe/Berlin), in 30 minutes."),
-    ({"hours": DAY}, "The next run is due today 09:30 (Europe/Berlin), in 30 minutes."),
+     "The next run is due today 09:30 (Europe/Berlin), in 30 min."),
+    ({"hours": DAY}, "The next run is due today 09:30 (Europe/Berlin), in 30 min."),
     ({"hours": NIGHT},
-     ("The next run that will not be skipped is due today 22:00 (Europe/Berlin), in 13 hours: its "
+     ("The next run that will not be skipped is due today 22:00 (Europe/Berlin), in 13 h: its "
       "active hours are 22:00\u201306:00 Europe/Berlin.")),
     ({"hours": DAY, "muted_until": NINE + timedelta(hours=14)},
-     ("The next run that will not be skipped is due tomorrow 08:00 (Europe/Berlin), in 23 hours: "
+     ("The next run that will not be skipped is due tomorrow 08:00 (Europe/Berlin), in 23 h: "
       "it is muted until today 23:00 (Europe/Berlin) (unmute: /mute off or goclaw heartbeat mute "
       "off) and its active hours are 08:00\u201322:00 Europe/Berlin.")),
     ({"hours": NIGHT, "interval": timedelta(days=1)},
@@ -272,7 +272,7 @@ def test_nothing_is_muted_that_nobody_has_muted(
 @pytest.mark.parametrize(("facts", "words"), [
     ({"wake_from": NINE - HALF, "wake_kind": K.EVENT}, "A run for an event starts soon."),
     ({"wake_from": NINE + timedelta(seconds=20), "wake_kind": K.JOB},
-     "A run after a job starts today 09:00:20 (Europe/Berlin), in 20 seconds at the earliest."),
+     "A run after a job starts today 09:00:20 (Europe/Berlin), in 20 s at the earliest."),
 ])  # fmt: skip
 def test_a_wake_is_told_of_unless_it_will_be_skipped(facts: dict[str, Any], words: str) -> None:
     assert why(view(**facts))[1].endswith(words)

@@ -133,7 +133,7 @@ def test_a_delivery_ends_with_what_the_job_said_or_with_how_late_a_reminder_is(t
 def test_a_reminder_that_is_more_than_a_minute_late_says_by_how_much_and_when_it_was_due() -> None:
     for late_s in (-5, 0, 59.9, 60):
         assert texts.reminder_late(due(NINE + timedelta(seconds=late_s))) == ""
-    for late_s, words in ((60.1, "1 minute"), (59 * 60 + 59, "59 minutes"), (7200, "2 hours")):
+    for late_s, words in ((60.1, "1 min"), (59 * 60 + 59, "60 min"), (7200, "2 h")):
         line = texts.reminder_late(due(NINE + timedelta(seconds=late_s)))
         assert line == f"(Late by {words}: it was due today 09:00 (Europe/Berlin).)"
     # On the clock that the chat has chosen no zone is named.

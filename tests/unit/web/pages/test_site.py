@@ -129,7 +129,7 @@ async def test_an_address_can_make_a_page_say_nothing(browser: Browser) -> None:
 
 
 async def test_pages_tell_what_there_is(browser: Browser, control: FakeControl) -> None:
-    told = ("Grüße", "read_file", "three lines", "no result", "$0.0123", "1 min 01 s")
+    told = ("Grüße", "read_file", "three lines", "no result", "$0.0123", "1 min 1 s")
     await browser.says("/runs/0190-aaaa", *told, "chat not found")
     # Step by step (SPEC OPS-8).
     await browser.says("/runs/0190-aaaa", "calls pay", "no money", "failed")
