@@ -49,6 +49,7 @@ def options(
         Path | None,
         typer.Option(
             "--config",
+            metavar="FILE",
             help="Settings file (default: $GOCLAW_CONFIG, then goclaw.toml in $GOCLAW_HOME).",
         ),
     ] = None,

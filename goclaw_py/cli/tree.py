@@ -109,6 +109,23 @@ _HIDDEN: Final = {
 }
 """``goclaw --version`` prints it, too; this command has ``--json``."""
 
+_VALUES: Final = {
+    **dict.fromkeys(("at", "since", "until"), "TIME"),
+    **dict.fromkeys(("limit", "lines", "max_runs", "number", "revision"), "N"),
+    **dict.fromkeys(("message", "search", "subject"), "TEXT"),
+    **dict.fromkeys(("html", "key_file", "token_file"), "FILE"),
+    **dict.fromkeys(("timezone", "tz"), "ZONE"),
+    "base_url": "URL",
+    "cron": "EXPRESSION",
+    "every": "INTERVAL",
+    "notify": "WHEN",
+    "path": "SETTING",
+    "to": "TARGET",
+    "wait": "SECONDS",
+    "who": "PERSON",
+}
+"""What the help calls the values of options and arguments; others by their own names."""
+
 _IDS: Final = {"ignore_unknown_options": True}
 """Ids of groups begin with a minus, so they look like options."""
 
@@ -175,6 +192,7 @@ def _prepare(command: Any) -> None:
     """
     for inner in getattr(command, "commands", {}).values():
         _prepare(inner)
+    _name_values(command)
     invoke = command.invoke
 
     def invoke_with_text(ctx: Any) -> Any:
@@ -189,6 +207,23 @@ def _prepare(command: Any) -> None:
             return invoke(ctx)
 
     command.invoke = invoke_with_text
+
+
+def _name_values(command: Any) -> None:
+    """Let the help name values in the terms of their field instead of by their Python types."""
+    for param in command.params:
+        is_argument = param.param_type_name == "argument"
+        has_value = is_argument or not (param.is_flag or param.type_descriptor.is_choice)
+        if param.metavar is None and has_value:
+            param.metavar = _VALUES.get(param.name, param.name.upper().replace("_", "-"))
+        if is_argument:
+            param.display_type_rich = _no_type
+
+
+def _no_type(ctx: object) -> str:
+    """Return nothing in place of the Python type of an argument, which follows its name."""
+    del ctx
+    return ""
 
 
 def _command(name: str, place: str) -> Any:

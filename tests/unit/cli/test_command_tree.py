@@ -118,6 +118,20 @@ def test_help_is_told_for_every_command(goclaw: Shell) -> None:
         assert "-h, --help" in got.out, name
 
 
+_PYTHON = re.compile(
+    r"Optional|NoneType|None\b|\bTrue\b|\bFalse\b|timedelta|datetime|<class|\bPath\b|range>"
+    r"|\b(dict|list|tuple|set)\[|<(str|int|float|bool|path|file|list)\b"
+)
+
+
+def test_no_help_has_types_of_python(goclaw: Shell) -> None:
+    names = ["", *ALL, *(name.rpartition(" ")[0] for name in ALL), *tree.OLD_NAMES]
+    helps = {name: goclaw(*name.split(), "--help").out for name in dict.fromkeys(names)}
+    assert len(helps) > 100
+    found = {name: match[0] for name, out in helps.items() if (match := _PYTHON.search(out))}
+    assert found == {}
+
+
 def test_the_help_lists_commands_by_what_they_are_for(goclaw: Shell) -> None:
     out = goclaw("--help").out
     assert re.findall(r"^(\w.*):$", out, re.MULTILINE) == ["Options", *tree.SECTIONS]
