@@ -53,12 +53,22 @@ TOOLS: Final = (
 )
 
 
-EMOJI: Final = Tool(
-    ("NotoColorEmoji.ttf",),
-    "fonts-noto-color-emoji",
-    inside="usr/share/fonts/truetype/noto/NotoColorEmoji.ttf",
+FONTS: Final = (
+    Tool(
+        ("NotoColorEmoji.ttf",),
+        "fonts-noto-color-emoji",
+        inside="usr/share/fonts/truetype/noto/NotoColorEmoji.ttf",
+    ),
+    *(
+        Tool((name,), "fonts-liberation", inside=f"usr/share/fonts/truetype/liberation/{name}")
+        for name in ("LiberationSans-Regular.ttf", "LiberationSans-Bold.ttf")
+    ),
+    *(
+        Tool((name,), "fonts-inter", inside=f"usr/share/fonts/opentype/inter/{name}")
+        for name in ("Inter-Regular.otf", "Inter-SemiBold.otf", "Inter-Bold.otf")
+    ),
 )
-"""The font of ``make screenshots``; tests do without."""
+"""The fonts of ``make screenshots``; tests do without."""
 
 
 class Missing(Exception):

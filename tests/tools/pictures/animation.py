@@ -70,7 +70,7 @@ def drawn(recorder: Recorder, title: str) -> str:
             f'<use href="#c{contents[line]}" y="{y:g}" class="s{last}" '
             f'style="animation-name:k{number}"/>'
         )
-        styles.append(_keyframes(f"k{number}", begin, end, steps))
+        styles.append(keyframes(f"k{number}", begin, end, steps))
     symbols = [f'<g id="c{number}">{_line(line)}</g>' for line, number in contents.items()]
     lights = "".join(
         f'<circle cx="{_MARGIN + 6 + 18 * place:g}" cy="15" r="5.5" fill="{colour}"/>'
@@ -100,7 +100,8 @@ def _spans(frames: Sequence[Frame], rows: int, steps: int) -> Iterator[Shown]:
                 yield row, line, begin, end
 
 
-def _keyframes(name: str, begin: int, end: int, steps: int) -> str:
+def keyframes(name: str, begin: int, end: int, steps: int) -> str:
+    """Return the rule that shows something from one step until another."""
     points = {0: 0, begin: 1}
     if end < steps:
         points[end] = 0

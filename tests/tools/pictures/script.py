@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tests.support.model_server_orders import Answer, Call, Finish
@@ -16,6 +17,9 @@ NOTES_FILE: Final = "ship on Thursday; Lena writes the notes; no new features un
 TODAY: Final = "What is on for today?"
 REMIND: Final = "Remind me at six to water the plants"
 WATER: Final = "Remind the user to water the plants"
+TEA: Final = "Remind me in a minute to take the tea out"
+TEA_IS_READY: Final = "Remind the user to take the tea out"
+DUE: Final = "Is an invoice due soon?"
 SAVE: Final = "Save what we decided as decisions.md"
 LETTER: Final = "Draft a letter to the landlord about the heating"
 INVOICES: Final = "Which invoices are still open?"
@@ -52,6 +56,7 @@ _PLAN: Final[dict[str, tuple[Answer, ...]]] = {
             "**Two appointments and one errand:**\n\n"
             "- **09:30** dentist\n- **14:00** call with Lena about the offer\n- buy bread\n\n"
             "Before the call you may want to read her mail of yesterday again.",
+            0.12,
         ),
     ),
     REMIND: (
@@ -63,6 +68,11 @@ _PLAN: Final[dict[str, tuple[Answer, ...]]] = {
             cadence_value="0 18 * * *",
         ),
         _says("Done: I will remind you every day at 18:00."),
+    ),
+    TEA_IS_READY: (_says("🫖 Your tea is ready: take it out."),),
+    DUE: (
+        _calls("read_file", path="invoices.csv"),
+        _says("Invoice 2031 of Nordwind (420.00 €) is due tomorrow and still open."),
     ),
     WATER: (_says("🪴 Time to water the plants."),),
     SAVE: (
@@ -105,8 +115,21 @@ _PLAN: Final[dict[str, tuple[Answer, ...]]] = {
 }
 
 
+def _in_a_minute() -> Answer:
+    due = datetime.now(UTC) + timedelta(minutes=1)
+    return _calls(
+        "schedule_create",
+        name="Tea",
+        goal=TEA_IS_READY,
+        cadence_type="once",
+        cadence_value=due.isoformat(timespec="seconds"),
+    )
+
+
 def answers(order: str, results: Sequence[str], _messages: int) -> Answer:
     """Return the answer to the prompt that a text contains; the next one after a tool's result."""
+    if TEA in order:
+        return _says("Done: I will remind you in a minute.") if results else _in_a_minute()
     for prompt, steps in _PLAN.items():
         if prompt in order:
             return steps[min(1 if results else 0, len(steps) - 1)]

@@ -25,8 +25,8 @@ from tests.support.postgres import run_sql
 from tests.support.process import emulator, home, telegram, wait_for
 from tests.tools.pictures import script
 
-ANN, BOB, CLEO, DAVE = 1001, 1002, 1003, 1004
-NAMES: Final = {ANN: "Ann", BOB: "Bob", CLEO: "Cleo", DAVE: "Dave"}
+ANN, BOB, CLEO, DAVE, MIA = 1001, 1002, 1003, 1004, 1005
+NAMES: Final = {ANN: "Ann", BOB: "Bob", CLEO: "Cleo", DAVE: "Dave", MIA: "Mia"}
 
 _SETTINGS: Final = """\
 [agents.main]
@@ -36,6 +36,7 @@ api_key = "sk-loopback"
 
 [agents.main.approval]
 ask = ["write_file"]
+allow = ["schedule_create"]
 
 [agents.research]
 model = "openai:gpt-5"
@@ -138,11 +139,7 @@ def converse(here: Stage) -> None:
     """Let Ann chat in Telegram, up to a question with buttons and an answer that still grows."""
     bot = here.bot
     _asks(here, ANN, script.TODAY, "yesterday again")
-    bot.say(ANN, script.REMIND, name=NAMES[ANN])
-    # A schedule is created only with an approval, too.
-    asked = wait_for(lambda: _question(bot, "schedule_create"), "the question")
-    bot.press(ANN, asked.message_id, asked.buttons[0][0].data)
-    wait_for(lambda: any("I will remind you" in text for text in bot.texts(ANN)), "the answer")
+    _asks(here, ANN, script.REMIND, "I will remind you")
     target = {"channel": "telegram", "account": "default", "chat": str(ANN)}
     message = {"kind": "message", "text": "🫖 The tea is ready."}
     soon = {"kind": "at", "at": (datetime.now(UTC) + timedelta(seconds=4)).isoformat()}
