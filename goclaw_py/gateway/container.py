@@ -322,7 +322,7 @@ class Container:
             self.access_control,
             self.budget_tracker,
             JobCommands(jobs, store),
-            HeartbeatCommands(heartbeats, store.zone_of),
+            HeartbeatCommands(heartbeats, store),
             self.approvals,
         )
 

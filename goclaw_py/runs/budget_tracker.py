@@ -29,7 +29,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
+from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
@@ -41,6 +41,7 @@ from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.run_events import NO_USAGE, Usage
 from goclaw_py.core.session_keys import agent_of
 from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.zones import utc_day
 from goclaw_py.records.bound import BoundStore
 
 
@@ -245,8 +246,9 @@ class BudgetTracker:
     async def _warn(self, agent: AgentName, error: BudgetReached) -> None:
         """Alert the owners, once a day: jobs and other people's chats do not tell them."""
         text = (
-            f"Agent {agent} starts no run before tomorrow (UTC). It says: {error.friendly} "
-            "See: goclaw usage --by agent,job"
+            f"⚠️ Agent {agent} starts no run before tomorrow (UTC). It says: {error.friendly} "
+            "/usage shows what was used; the operator can see by what on the page Usage of the "
+            "dashboard."
         )
         day = self._since()
         if self._warned.get(agent) == day:
@@ -270,7 +272,7 @@ class BudgetTracker:
 
     def _since(self) -> datetime:
         """Return the start of this day."""
-        return datetime.combine(self._clock.now().astimezone(UTC).date(), time(), UTC)
+        return utc_day(self._clock.now())
 
     def _is_fresh(self, day: _Day) -> bool:
         """Return whether the last query of a day is recent enough."""

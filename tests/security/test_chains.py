@@ -116,7 +116,7 @@ async def test_the_other_owners_are_warned_once_not_each_time() -> None:
             await gateway.say("go")
             await ended(gateway, times)
         _, warning = gateway.channel.texts("bob")
-        assert "went on by itself in telegram:ann: 10 turns in a row" in warning
+        assert "went on by itself in a chat on Telegram: 10 turns in a row" in warning
         assert not any("went on by itself" in text for text in gateway.channel.texts("ann"))
 
 

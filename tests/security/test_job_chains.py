@@ -205,8 +205,8 @@ async def test_the_owners_are_warned_once() -> None:
             await begins(gateway)
         assert len(chain.refused) == 2
         _, warning = gateway.channel.texts("bob")
-        assert "Agent main went on by itself in jobs of telegram:direct:ann: 10 turns" in warning
-        assert "goclaw jobs list" in warning
+        assert "went on by itself in jobs of another chat on Telegram: 10 turns" in warning
+        assert "/jobs lists them there" in warning
 
 
 async def test_a_person_who_changes_the_job_lets_it_go_on() -> None:

@@ -13,8 +13,8 @@ _NAME_CHARS: Final = 40
 
 WELCOME: Final = "You can talk to me now."
 MORE_ASK: Final = (
-    "More people or groups are asking for access. I will not report them for a while; list them "
-    "with: goclaw people list, goclaw people groups list"
+    "More people or groups are asking for access. I will not report them for a while. The operator "
+    "can see all of them on the page People of the dashboard."
 )
 NOT_AN_OWNER: Final = "Only an owner can decide this, in a direct chat with me."
 DECIDED: Final = "This request was already decided."

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, HelpGroup, OwnersOnly
+from goclaw_py.chat.outbound.places import chat_words
 from goclaw_py.core.chat_commands import TypedCommand, our_command
 from goclaw_py.core.containers import LruCache
 from goclaw_py.core.errors import HeartbeatError
@@ -18,14 +19,15 @@ from goclaw_py.core.messages import InboundMessage, Target
 from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.targets import owner_of
 from goclaw_py.core.text import is_blank
+from goclaw_py.core.time.texts import ChatZone
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
-from goclaw_py.records import InboxRow
+from goclaw_py.records import ChatStore, InboxRow
 from goclaw_py.schedule.heartbeat import chat_texts as words
 from goclaw_py.schedule.heartbeat.checklist.checklist import as_item, open_item
 from goclaw_py.schedule.heartbeat.models import NoHeartbeat
 from goclaw_py.schedule.heartbeat.mute import mute_end
 from goclaw_py.schedule.heartbeat.status_texts import status_lines, why
-from goclaw_py.schedule.heartbeat.views import HeartbeatView
+from goclaw_py.schedule.heartbeat.views import GUEST, OWNER, HeartbeatView, Reader
 
 log = logging.getLogger(__name__)
 
@@ -47,21 +49,30 @@ class _Seen:
     ticked: set[int] = field(default_factory=set)
 
 
+class HeartbeatChatStore(ChatStore, Protocol):
+    """The store operations that this module needs."""
+
+    async def zone_of(self, owner: Owner) -> str | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A command, with the service and the agent; ``zone``: the time zone chosen in its chat."""
+    """A command, with the service and the agent; ``chosen``: the time zone chosen in its chat."""
 
     service: HeartbeatService
     agent: AgentName
     row: InboxRow
     text: str
-    zone: str | None
+    chosen: str | None
+    is_by_owner: bool
 
     def here(self, view: HeartbeatView) -> HeartbeatView:
         """Return the view with times in the time zone of the chat."""
-        if self.zone is None:
-            return view
-        return replace(view, policy=replace(view.policy, zone=self.zone))
+        return replace(view, policy=replace(view.policy, zone=self.zone(view).name))
+
+    def zone(self, view: HeartbeatView) -> ChatZone:
+        """Return the time zone of the chat; where none was chosen, that of the heartbeat."""
+        return ChatZone(self.chosen or view.policy.zone, is_chosen=self.chosen is not None)
 
     async def view(self) -> HeartbeatView:
         """Return the state of the heartbeat. Raises ``StoreUnavailable``."""
@@ -81,11 +92,10 @@ class HeartbeatCommands:
     def __init__(
         self,
         service: HeartbeatService | None,
-        zone_of: Callable[[Owner], Awaitable[str | None]],
+        store: HeartbeatChatStore,
     ) -> None:
-        """``zone_of`` returns the time zone that a chat has chosen."""
         self._service = service
-        self._zone_of = zone_of
+        self._store = store
         self._lists: LruCache[tuple[Target, AgentName], _Seen] = LruCache(_LISTS)
         """The lists that chats saw last, because items may have been added or removed since."""
         self._acts: Mapping[str, _Act] = {
@@ -107,7 +117,7 @@ class HeartbeatCommands:
             return bool(command.line)
         return command.action in self._acts and command.action not in _LOOKS
 
-    async def answer(self, row: InboxRow, command: TypedCommand) -> str:
+    async def answer(self, row: InboxRow, command: TypedCommand, *, owner: bool) -> str:
         """Execute ``/heartbeat`` or ``/mute``; return the answer."""
         if self._service is None:
             return words.NONE
@@ -122,34 +132,53 @@ class HeartbeatCommands:
             said = _item(command, row.message) if command.action == "add" else command.line
             text = said.partition(" ")[2]
         message = row.message
-        zone = await self._zone_of(owner_of(message.target, message.peer))
+        zone = await self._store.zone_of(owner_of(message.target, message.peer))
         try:
-            return await act(_Request(self._service, row.agent, row, text, zone))
+            return await act(_Request(self._service, row.agent, row, text, zone, owner))
         except HeartbeatError as error:
             return words.refused(error)
 
     async def alerts(self, row: InboxRow) -> str:
-        """Return where alerts of the agent go, seen from a chat; "" if nowhere."""
+        """Return where alerts of the agent go, for an owner in a chat; "" if nowhere."""
         if self._service is None:
             return ""
         try:
             view = await self._service.view(row.agent)
         except HeartbeatError:
             return ""
-        return words.alerts(view, row.message.target)
+        return words.alerts(view, await self._reader(view, row.message.target, owner=True))
+
+    async def _reader(self, view: HeartbeatView, here: Target, *, owner: bool) -> Reader:
+        """Return the reader of a chat, with the names of the chats in a view."""
+        reader = OWNER if owner else GUEST
+        last = None if view.last is None else view.last.target
+        targets = {target for target in (view.route.target, last) if target is not None}
+        if not owner:
+            # Guests learn nothing of other chats.
+            targets &= {here}
+        return replace(
+            reader, places={one: await chat_words(self._store, one, here) for one in targets}
+        )
 
     # ------------------------------------------------------------------ heartbeat runs
 
     async def _status(self, request: _Request) -> str:
-        return "\n".join([*status_lines(await request.view()), words.HOW])
+        view, reader = await self._read(request)
+        how = [words.HOW] if request.is_by_owner else []
+        return "\n".join([*status_lines(view, reader), *request.zone(view).note, *how])
 
     async def _why(self, request: _Request) -> str:
-        return "\n".join(why(await request.view()))
+        view, reader = await self._read(request)
+        return "\n".join([*why(view, reader), *request.zone(view).note])
+
+    async def _read(self, request: _Request) -> tuple[HeartbeatView, Reader]:
+        view, here = await request.view(), request.row.message.target
+        return view, await self._reader(view, here, owner=request.is_by_owner)
 
     async def _switch(self, request: _Request, *, on: bool) -> str:
         view = await request.service.switch(request.agent, on=on)
         log.info("heartbeat_switched_in_chat", extra=_facts(request) | {"on": on})
-        return words.switched(request.here(view))
+        return words.switched(view, request.zone(view))
 
     async def _now(self, request: _Request) -> str:
         view = await request.view()
@@ -169,7 +198,8 @@ class HeartbeatCommands:
     # ------------------------------------------------------------------ mute
 
     async def _mute_status(self, request: _Request) -> str:
-        return words.muted(await request.view())
+        view = await request.view()
+        return words.muted(view, request.zone(view), owner=request.is_by_owner)
 
     async def _mute(self, request: _Request) -> str:
         view = await request.view()
@@ -182,9 +212,9 @@ class HeartbeatCommands:
             return words.UNMUTED
         if until <= view.now:
             return words.MUTE_IS_OVER
-        view = request.here(await request.service.mute(request.agent, until))
+        view = await request.service.mute(request.agent, until)
         log.info("heartbeat_muted_in_chat", extra=_facts(request) | {"until": until.isoformat()})
-        return words.muted(view)
+        return words.muted(view, request.zone(view))
 
     # ------------------------------------------------------------------ checklist
 
@@ -253,7 +283,7 @@ def _facts(request: _Request) -> dict[str, object]:
 
 
 async def _answer(use: CommandUse) -> str:
-    return await use.services.heartbeats.answer(use.row, use.command)
+    return await use.services.heartbeats.answer(use.row, use.command, owner=use.is_by_owner)
 
 
 _WHO = OwnersOnly(words.NOT_AN_OWNER, when=lambda use: use.services.heartbeats.changes(use.command))

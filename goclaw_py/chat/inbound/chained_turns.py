@@ -31,11 +31,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from goclaw_py.chat.outbound.places import place_name
 from goclaw_py.chat.outbound.texts import snippet
 from goclaw_py.core.errors import BadJob, ChainLimitReached
 from goclaw_py.core.messages import SUBAGENT, Target
 from goclaw_py.core.retry import retry_until_available
-from goclaw_py.core.targets import target_text
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.records.bound import BoundStore
@@ -92,7 +92,9 @@ class ChainLimit:
         if not most or by.chained < most:
             return
         key = f"chain:{by.owner}:{self._clock.now():%Y-%m-%d}"
-        await self._alert(key, _jobs_warning(by, most), None)
+        chat = None if by.chat is None else by.chat.whole_chat
+        place = "no chat" if chat is None else snippet(await place_name(self._store, chat))
+        await self._alert(key, _jobs_warning(by, place, most), None)
         raise BadJob(
             "schedule",
             f"{most} turns in a row began without a person, so this run can schedule nothing more; "
@@ -110,18 +112,19 @@ def _ended(most: int) -> str:
 
 def _warning(turn: Turn, most: int) -> str:
     """Return the text for the owners."""
-    place = turn.rows[-1].message.place_name or target_text(turn.target)
+    place = turn.rows[-1].message.place_name or f"a chat on {turn.target.channel.capitalize()}"
     return (
-        f"Agent {turn.agent} went on by itself in {snippet(place)}: {most} turns in a row began "
-        "with results of subagents, none with a message of a person. I stopped it there. See: "
-        "goclaw usage --by agent,job"
+        f"⚠️ Agent {turn.agent} went on by itself in {snippet(place)}: {most} turns in a row began "
+        "with results of subagents, none with a message of a person. I stopped it there. The "
+        "operator can see what it cost on the page Usage of the dashboard."
     )
 
 
-def _jobs_warning(by: Requester, most: int) -> str:
+def _jobs_warning(by: Requester, place: str, most: int) -> str:
     """Return the text for the owners about runs of jobs that schedule each other."""
     return (
-        f"Agent {by.agent} went on by itself in jobs of {by.owner}: {most} turns in a row began "
+        f"⚠️ Agent {by.agent} went on by itself in jobs of {place}: {most} turns in a row began "
         "without a person, each scheduled by the one before. I refused to schedule another one. "
-        "See: goclaw jobs list, goclaw usage --by agent,job"
+        "/jobs lists them there, and the operator can see what they cost on the page Usage of the "
+        "dashboard."
     )

@@ -42,5 +42,5 @@ def refusal_notice(row: OutboxRow, error: ChannelError) -> tuple[OutboundMessage
     if isinstance(error, ChatGone | TopicGone):
         return ()
     name = "" if message.file is None else message.file.name
-    text = texts.not_delivered(name, str(error), row.id)
+    text = texts.not_delivered(name, str(error), message.target.channel)
     return (OutboundMessage(message.target, text, reply_to=message.reply_to),)

@@ -9,10 +9,12 @@ from goclaw_py.core.budget import Budget, BudgetScope, Limit
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import Attachment
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
-from goclaw_py.core.text import count, first_words, truncate
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.core.text import clause, count, first_words, truncate
 from goclaw_py.records import ToolCall
 
 _SNIPPET = 40
+_PROBLEM_CHARS = 200
 _MAX_SNIPPETS = 3
 _MOST_TOOLS = 10
 
@@ -138,7 +140,12 @@ def sent_again(channel: str) -> str:
 
 def channel_trouble(channel: str, account: str, what: str) -> str:
     """Return the alert to owners about a channel with a problem (SPEC CHAN-10)."""
-    return f"The channel {channel} ({account}) has a problem: {what}. Details: goclaw status"
+    bot = "" if account == DEFAULT_ACCOUNT else f" (bot {account})"
+    return (
+        f"⚠️ {channel.capitalize()}{bot} has a problem: {clause(what, _PROBLEM_CHARS)}. Until it is "
+        "solved, messages may be late. The operator can see more on the page Health of the "
+        "dashboard."
+    )
 
 
 def unsupported(kind: str) -> str:
@@ -151,13 +158,12 @@ def topic_gone(place: str, *, closed: bool) -> str:
     return f"This was for {place}, which {'is closed' if closed else 'was deleted'}."
 
 
-def not_delivered(file: str, why: str, number: int) -> str:
+def not_delivered(file: str, why: str, channel: str) -> str:
     """Return the notice about a reply or a file that its channel refused (SPEC IO-3)."""
     what = f"the file “{truncate(file, 60)}”" if file else "a part of my answer"
-    short = truncate(" ".join(why.split()), 200)
     return (
-        f"⚠️ I could not send {what}: it was refused ({short}). "
-        f"The operator can see it with: goclaw deliveries show {number}"
+        f"⚠️ I could not send {what}: {channel.capitalize()} refused it "
+        f"({clause(why, _PROBLEM_CHARS)}). Ask me to send it in another way."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from math import floor
@@ -44,6 +45,29 @@ def friendly(instant: datetime, zone: str, now: datetime) -> str:
 def named(instant: datetime, zone: str, now: datetime) -> str:
     """Return the same with the zone, for readers who may be in another one."""
     return f"{friendly(instant, zone, now)} ({zone_or_utc(zone)[1]})"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatZone:
+    """The time zone in which a chat reads times (SPEC CMD-5).
+
+    Where nobody has chosen one, people cannot know it: each sentence with a time names it, and
+    below a list one line does.
+    """
+
+    name: str
+    is_chosen: bool = True
+
+    def when(self, instant: datetime, now: datetime) -> str:
+        """Return a time in a sentence."""
+        return (friendly if self.is_chosen else named)(instant, self.name, now)
+
+    @property
+    def note(self) -> list[str]:
+        """Return the last line of a list with times, if it needs one."""
+        if self.is_chosen:
+            return []
+        return [f"Times are in {zone_or_utc(self.name)[1]}. To change that: /timezone Europe/Paris"]
 
 
 def weekday(instant: datetime, zone: str) -> str:

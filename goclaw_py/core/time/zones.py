@@ -7,7 +7,7 @@ import re
 import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -49,6 +49,11 @@ Some are in the database, with other clocks than people expect: EST has no summe
 
 _OTHER: Final = frozenset({"localtime", "Factory", "posixrules"})
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|Z)?[+\u2212-]?[0-9]{1,2}(?::?[0-9]{2})?")
+
+
+def utc_day(instant: datetime) -> datetime:
+    """Return the start of its day in UTC: budgets are per day (SPEC AGENT-5)."""
+    return datetime.combine(instant.astimezone(UTC), time(), UTC)
 
 
 @lru_cache(maxsize=1024)

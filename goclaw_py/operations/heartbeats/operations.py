@@ -13,6 +13,7 @@ from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.text import is_blank
 from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.zones import utc_day
 from goclaw_py.operations.declare import operation
 from goclaw_py.operations.heartbeats import answers, changes
 from goclaw_py.records import HeartbeatStore
@@ -34,7 +35,7 @@ from goclaw_py.schedule.heartbeat.models import (
     NoHeartbeat,
     Skip,
 )
-from goclaw_py.schedule.heartbeat.preconditions import Checks, day_of
+from goclaw_py.schedule.heartbeat.preconditions import Checks
 from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
 
 log = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ class HeartbeatService:
         policy, heartbeat = self._policy(agent), await self._heartbeat(agent)
         now = self._clock.now()
         log_ = await self._store.heartbeat_runs(agent, limit=_LOOKED_AT)
-        today = day_of(now)
+        today = utc_day(now)
         wake_from = heartbeat.wake_at
         if wake_from is not None and heartbeat.began_at is not None:
             wake_from = max(wake_from, heartbeat.began_at + WAKES_APART)

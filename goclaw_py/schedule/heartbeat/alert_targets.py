@@ -24,7 +24,7 @@ from goclaw_py.chat.outbound.places import place_name
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.session_keys import chat_session
-from goclaw_py.core.targets import NOBODY, Route, target_text
+from goclaw_py.core.targets import NOBODY, Route
 from goclaw_py.core.web_links import WEB
 from goclaw_py.records import ActivityQuery, Chat, ChatStore, LastActivity, Place, Session
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, LastChat, LastScope, NoTarget
@@ -163,7 +163,7 @@ class AlertTargetResolver:
                 continue
             session = chat_session(agent, target, chat.peer)
             if self._may_be(target, wanted, None) and await self._store.session(session):
-                return chat.name or target_text(target)
+                return await place_name(self._store, target)
         return ""
 
     def _may_be(self, target: Target, wanted: LastChat, without: Target | None) -> bool:

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.core.errors import HeartbeatError
-from goclaw_py.core.messages import Target
 from goclaw_py.core.text import sentence, truncate
-from goclaw_py.core.time.texts import named, rough
+from goclaw_py.core.time.texts import ChatZone, rough
 from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, Item
 from goclaw_py.schedule.heartbeat.decisions import NoTarget
-from goclaw_py.schedule.heartbeat.views import HeartbeatView
+from goclaw_py.schedule.heartbeat.status_texts import route_words
+from goclaw_py.schedule.heartbeat.views import GUEST, OWNER, HeartbeatView, Reader
 
 LISTED: Final = 20
 """The number of items in an answer."""
@@ -31,10 +31,6 @@ HOW_DONE: Final = "Say which item: /heartbeat done N. /heartbeat show lists the 
 HOW_MUTE: Final = "Write /mute 30m, /mute 2h, /mute 1d, /mute until 18:00 or /mute off."
 ALREADY_RUNNING: Final = "A heartbeat run is already in progress."
 NOT_CARRIED_OUT: Final = "This gateway does not run heartbeats at the moment."
-OFF_BY_SETTINGS: Final = (
-    "The heartbeat is turned off in the settings (heartbeat.enabled or heartbeat.interval). "
-    "Only the operator can turn it on there."
-)
 OFF: Final = "The heartbeat is off. Turn it on with /heartbeat on."
 MUTE_IS_OVER: Final = "That time has already passed, so nothing was muted."
 NOT_MUTED: Final = "The heartbeat is not muted."
@@ -48,7 +44,7 @@ _UNHEARD: Final = "But its alerts cannot be delivered; /heartbeat why explains i
 
 def off(view: HeartbeatView) -> str:
     """Return why a heartbeat is off and how to turn it on."""
-    return OFF_BY_SETTINGS if view.heartbeat.interval is None else OFF
+    return OWNER.off_by_settings if view.heartbeat.interval is None else OFF
 
 
 def begun(view: HeartbeatView) -> str:
@@ -57,30 +53,25 @@ def begun(view: HeartbeatView) -> str:
     return f"A heartbeat run has started. {_HEARD if arrives else _UNHEARD}"
 
 
-def switched(view: HeartbeatView) -> str:
+def switched(view: HeartbeatView, zone: ChatZone) -> str:
     """Return the answer to ``/heartbeat on`` and ``/heartbeat off``."""
-    heartbeat, zone = view.heartbeat, view.policy.zone
+    heartbeat = view.heartbeat
     if not heartbeat.is_on:
         return off(view)
     due = heartbeat.next_at
     ahead = ""
     if due is not None and due > view.now:
-        ahead = f" The next run is due {named(due, zone, view.now)}."
-    return f"The heartbeat is on.{ahead}{_but_muted(view)}"
-
-
-def _but_muted(view: HeartbeatView) -> str:
+        ahead = f" The next run is due {zone.when(due, view.now)}."
     until = muted_until(view)
-    return (
-        "" if until is None else f" It is muted until {named(until, view.policy.zone, view.now)}."
-    )
+    mute = "" if until is None else f" It is muted until {zone.when(until, view.now)}."
+    return f"The heartbeat is on.{ahead}{mute}"
 
 
-def alerts(view: HeartbeatView, here: Target) -> str:
-    """Return whether alerts go to the chat ``here`` or to another one, "" if to none."""
+def alerts(view: HeartbeatView, reader: Reader) -> str:
+    """Return the chat to which alerts go, "" if to none."""
     if view.policy.target is NoTarget.NONE or view.route.target is None or view.route.problem:
         return ""
-    return f"Alerts go to {'this' if view.route.target == here else 'another'} chat."
+    return f"Alerts go {route_words(view.route, view.policy, reader)}."
 
 
 # ---------------------------------------------------------------------------- mute
@@ -92,14 +83,14 @@ def muted_until(view: HeartbeatView) -> datetime | None:
     return None if until is None or until <= view.now else until
 
 
-def muted(view: HeartbeatView) -> str:
-    """Return the answer to ``/mute`` and ``/mute DURATION`` while muted."""
+def muted(view: HeartbeatView, zone: ChatZone, *, owner: bool = True) -> str:
+    """Return the answer to ``/mute`` and ``/mute DURATION``."""
     until = muted_until(view)
     if until is None:
-        return f"{NOT_MUTED} {HOW_MUTE}"
-    end = named(until, view.policy.zone, view.now)
-    left = rough((until - view.now).total_seconds())
-    return f"The heartbeat is muted until {end} ({left} left). Unmute it with /mute off."
+        return f"{NOT_MUTED} {HOW_MUTE}" if owner else NOT_MUTED
+    ahead, end = rough((until - view.now).total_seconds()), zone.when(until, view.now)
+    unmute = (OWNER if owner else GUEST).unmute
+    return f"The heartbeat is muted until {end}, for another {ahead}. {unmute}"
 
 
 def unknown_duration(text: str) -> str:

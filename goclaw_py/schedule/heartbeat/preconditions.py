@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, time
+from datetime import datetime
 from typing import Final
 
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.zones import utc_day
 from goclaw_py.records import HeartbeatStore
 from goclaw_py.schedule.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem
 from goclaw_py.schedule.heartbeat.decisions import (
@@ -84,11 +85,6 @@ class Checks:
                     facts = replace(facts, checklist=found)
             else:
                 async with self._looking:
-                    looks = await self._store.run_facts(agent, spent_since=day_of(now))
+                    looks = await self._store.run_facts(agent, spent_since=utc_day(now))
                 facts = replace(facts, looks=looks)
         return Checked(decided, now, detail, looks)
-
-
-def day_of(now: datetime) -> datetime:
-    """Return the start of the day in UTC (SPEC AGENT-5)."""
-    return datetime.combine(now.astimezone(UTC), time(), UTC)

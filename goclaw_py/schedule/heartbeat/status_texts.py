@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.run_events import NO_USAGE, Usage
-from goclaw_py.core.targets import Route, target_text
-from goclaw_py.core.text import clause, count, sentence, truncate, usd
+from goclaw_py.core.targets import Route
+from goclaw_py.core.text import clause, count, sentence, usd
 from goclaw_py.core.time.durations import in_words
-from goclaw_py.core.time.texts import age, named
+from goclaw_py.core.time.texts import age
+from goclaw_py.core.time.zones import utc_day
 from goclaw_py.schedule.heartbeat.active_hours import ActiveHours
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, NoTarget, is_used_up, priced
 from goclaw_py.schedule.heartbeat.models import Heartbeat, HeartbeatRun, HeartbeatRunStatus, Skip
-from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
+from goclaw_py.schedule.heartbeat.views import OPERATOR, DryRunReport, HeartbeatView, Reader
 
 _REASON_CHARS: Final = 300
 _LATE: Final = timedelta(seconds=60)
@@ -52,48 +52,24 @@ _SKIPPED: Final = {
     Skip.BUDGET: "the daily budget of the heartbeat is used up",
 }
 
-BY_SETTINGS: Final = (
-    "The heartbeat is turned off in the settings (heartbeat.enabled or heartbeat.interval); "
-    "it can only be turned on there."
-)
-_ADD: Final = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
-_ON: Final = "Turn it on with /heartbeat on (or goclaw heartbeat on)."
-IS_OFF: Final = f"The heartbeat is off. {_ON}"
 _BUSY: Final = "someone is talking to the agent"
-_UNMUTE: Final = "/mute off or goclaw heartbeat mute off"
 
 SAME_WAITS: Final = "it repeated an alert that still waits to be sent, so nothing was sent"
 """The detail of a run whose alert is already in the outbox."""
 
 _ADVICE: Final = {
-    HeartbeatRunStatus.NO_ROUTE: (
-        "Write to the agent in the chat that should get its alerts, or set heartbeat.target."
-    ),
-    HeartbeatRunStatus.DELIVERY_FAILED: (
-        "Write to the agent in that chat, or set another heartbeat.target."
-    ),
     HeartbeatRunStatus.FAILED: "The next run tries again.",
     HeartbeatRunStatus.LOST: "What it had done by then is unknown; the next run comes as usual.",
 }
 
-_SKIP_ADVICE: Final = {
-    Skip.DISABLED: _ON,
-    Skip.MUTED: f"Unmute it with {_UNMUTE}.",
-    Skip.NO_FILE: _ADD,
-    Skip.UNREADABLE: "Fix the file; it is in the workspace of the agent.",
-    Skip.EMPTY: _ADD,
-    Skip.NOTHING_DUE: "Items with their own interval wait until it has passed.",
-    Skip.BUDGET: "It starts again at 00:00 UTC; raise the budget with heartbeat.budget.day.",
-}
 
-
-def outcome_words(heartbeat_run: HeartbeatRun) -> str:
+def outcome_words(heartbeat_run: HeartbeatRun, reader: Reader = OPERATOR) -> str:
     """Return the result of a heartbeat run and its reason, as a clause without a full stop."""
     if heartbeat_run.status is HeartbeatRunStatus.DUPLICATE:
         return SAME_WAITS if heartbeat_run.detail == SAME_WAITS else _WORDS[heartbeat_run.status]
     if heartbeat_run.status is HeartbeatRunStatus.OK and heartbeat_run.detail:
         return f"{_WORDS[heartbeat_run.status]}; {_short(heartbeat_run.detail)}"
-    return _delivery_state(heartbeat_run) or _with_detail(
+    return _delivery_state(heartbeat_run, reader) or _with_detail(
         _clause(heartbeat_run), _cause(heartbeat_run.skip, heartbeat_run.detail)
     )
 
@@ -113,18 +89,18 @@ def _clause(heartbeat_run: HeartbeatRun) -> str:
     )
 
 
-def _delivery_state(heartbeat_run: HeartbeatRun) -> str:
+def _delivery_state(heartbeat_run: HeartbeatRun, reader: Reader) -> str:
     """Return the delivery state of an alert, "" if the run has sent none."""
     if is_undelivered(heartbeat_run):
-        where = f" to {_place(heartbeat_run.target)}" if heartbeat_run.target else ""
+        where = f" to {reader.place(heartbeat_run.target)}" if heartbeat_run.target else ""
         said = f"it had an alert, but the message could not be delivered{where}"
         return _with_detail(said, heartbeat_run.undelivered or heartbeat_run.detail)
     if heartbeat_run.status is not HeartbeatRunStatus.ALERTED or heartbeat_run.target is None:
         return ""
-    where = _place(heartbeat_run.target)
+    where = reader.place(heartbeat_run.target)
     if heartbeat_run.delivery == "waiting":
         return f"it had an alert, which waits to be sent to {where}"
-    found = f" ({_short(heartbeat_run.detail)})" if heartbeat_run.detail else ""
+    found = _in_brackets(heartbeat_run.detail, reader)
     return f"it sent an alert to {where}{found}"
 
 
@@ -134,22 +110,38 @@ def is_undelivered(heartbeat_run: HeartbeatRun) -> bool:
     return died or heartbeat_run.status is HeartbeatRunStatus.DELIVERY_FAILED
 
 
-def advice(heartbeat_run: HeartbeatRun, heartbeat: Heartbeat | None = None) -> str:
+def advice(
+    heartbeat_run: HeartbeatRun, heartbeat: Heartbeat | None = None, reader: Reader = OPERATOR
+) -> str:
     """Return what to do about a result, as a sentence; "" if there is nothing to do.
 
     ``heartbeat``: its current state, if known; one that is off in the settings needs other advice.
     """
-    if is_undelivered(heartbeat_run):
-        return _ADVICE[HeartbeatRunStatus.DELIVERY_FAILED]
+    if is_undelivered(heartbeat_run) or heartbeat_run.status is HeartbeatRunStatus.NO_ROUTE:
+        return reader.redirect
     if heartbeat_run.skip is not None:
-        return _skip_advice(heartbeat_run.skip, heartbeat)
+        return _skip_advice(heartbeat_run.skip, heartbeat, reader)
     return _ADVICE.get(heartbeat_run.status, "")
 
 
-def _skip_advice(skip: Skip, heartbeat: Heartbeat | None) -> str:
-    if skip is Skip.DISABLED and heartbeat is not None and heartbeat.interval is None:
-        return BY_SETTINGS
-    return _SKIP_ADVICE.get(skip, "")
+def _skip_advice(skip: Skip, heartbeat: Heartbeat | None, reader: Reader) -> str:
+    match skip:
+        case Skip.DISABLED if heartbeat is not None and heartbeat.interval is None:
+            return reader.off_by_settings
+        case Skip.DISABLED:
+            return reader.turn_on
+        case Skip.MUTED:
+            return reader.unmute
+        case Skip.NO_FILE | Skip.EMPTY:
+            return reader.add_item
+        case Skip.UNREADABLE:
+            return reader.unreadable
+        case Skip.NOTHING_DUE:
+            return "Items with their own interval wait until it has passed."
+        case Skip.BUDGET:
+            return reader.over_budget
+        case Skip.QUIET_HOURS:
+            return ""
 
 
 # ---------------------------------------------------------------------------- why
@@ -166,21 +158,25 @@ def _question(kind: HeartbeatRunKind) -> str:
     return _ASKED.get(kind, f", {kind.value}")
 
 
-def why(view: HeartbeatView) -> tuple[str, str]:
+def why(view: HeartbeatView, reader: Reader = OPERATOR) -> tuple[str, str]:
     """Return a line about the last run and one about the next, in the zone of the heartbeat."""
-    return _last(view), " ".join(_coming(view))
+    return _last(view, reader), " ".join(_coming(view, reader))
 
 
-def _last(view: HeartbeatView) -> str:
+def _last(view: HeartbeatView, reader: Reader) -> str:
     heartbeat_run = view.last
     if heartbeat_run is None:
         return "There has been no heartbeat run yet."
     # The line about the next run says whether the heartbeat is off or muted now.
-    advised = "" if heartbeat_run.skip in (Skip.DISABLED, Skip.MUTED) else advice(heartbeat_run)
-    when = named(heartbeat_run.claimed_at, view.policy.zone, view.now)
+    advised = (
+        ""
+        if heartbeat_run.skip in (Skip.DISABLED, Skip.MUTED)
+        else advice(heartbeat_run, None, reader)
+    )
+    when = reader.time(heartbeat_run.claimed_at, view.policy.zone, view.now)
     row = view.heartbeat.failures if heartbeat_run.status is HeartbeatRunStatus.FAILED else 0
     again = f"It has failed {row} times in a row." if row > 1 else ""
-    outcome = sentence(outcome_words(heartbeat_run))
+    outcome = sentence(outcome_words(heartbeat_run, reader))
     parts = [
         f"Last heartbeat run, {when}{_question(heartbeat_run.kind)}: {outcome}",
         advised,
@@ -188,65 +184,60 @@ def _last(view: HeartbeatView) -> str:
     return " ".join(filter(None, [*parts, again]))
 
 
-def _coming(view: HeartbeatView) -> list[str]:
+def _coming(view: HeartbeatView, reader: Reader) -> list[str]:
     """Return when the next run comes, or why none does, and what will keep it silent."""
-    parts = [_current(view), _next(view)]
+    parts = [_current(view, reader), _next(view, reader)]
     if view.heartbeat.is_on:
-        parts += [_wake(view), _budget(view), _unreachable(view)]
+        parts += [_wake(view, reader), _budget(view, reader), _unreachable(view, reader)]
     return [part for part in parts if part]
 
 
-def _current(view: HeartbeatView) -> str:
+def _current(view: HeartbeatView, reader: Reader) -> str:
     heartbeat_run, zone = view.current, view.policy.zone
     if heartbeat_run is None:
         return ""
     if heartbeat_run.status is not HeartbeatRunStatus.DEFERRED:
-        since = named(heartbeat_run.claimed_at, zone, view.now)
+        since = reader.time(heartbeat_run.claimed_at, zone, view.now)
         return f"A heartbeat run has been in progress since {since}."
     cause = _short(heartbeat_run.detail) or _BUSY
     latest = view.heartbeat.next_at
-    bound = "" if latest is None else f", at the latest {named(latest, zone, view.now)}"
-    due = named(heartbeat_run.due_at, zone, view.now)
+    bound = "" if latest is None else f", at the latest {reader.time(latest, zone, view.now)}"
+    due = reader.time(heartbeat_run.due_at, zone, view.now)
     if latest is not None and latest <= view.now:
         return f"The run that was due {due} has waited: {cause}. It starts now."
     return f"The run that was due {due} is waiting: {cause}. It starts when that is over{bound}."
 
 
-def _next(view: HeartbeatView) -> str:
+def _next(view: HeartbeatView, reader: Reader) -> str:
     heartbeat, policy, now = view.heartbeat, view.policy, view.now
     if heartbeat.interval is None:
-        return (
-            "No run is planned: the heartbeat is turned off in the settings (heartbeat.enabled or "
-            "heartbeat.interval)."
-        )
+        return f"No run is planned. {reader.off_by_settings}"
     if heartbeat.switched is False:
-        return f"No run is planned: the heartbeat was turned off. {_ON}"
+        return f"No run is planned: the heartbeat was turned off. {reader.turn_on}"
     due = heartbeat.next_at
     if due is None:
-        return "No run is planned yet. A gateway plans the first one when it starts: goclaw run."
+        return f"No run is planned yet. {reader.unplanned}"
+    was_due = reader.time(due, policy.zone, now)
     if due <= now and view.current is not None:
         if view.current.status is HeartbeatRunStatus.DEFERRED:
             return ""  # The one that waits is this one too.
-        return f"The next run was due {named(due, policy.zone, now)}; it starts after this one."
+        return f"The next run was due {was_due}; it starts after this one."
     if now - due > _LATE:
-        return (
-            f"The next run was due {named(due, policy.zone, now)}, but no gateway has started it. "
-            "Is a gateway running? Start one with: goclaw run."
-        )
+        return f"The next run was due {was_due}, {reader.overdue}"
     start = max(due, now)
     is_muted = heartbeat.muted_until is not None and heartbeat.muted_until > start
     if not is_muted and (policy.hours is None or policy.hours.holds(start)):
-        return f"The next run is due {_when(due, view)}."
-    return _after_silence(view, due, heartbeat.interval)
+        return f"The next run is due {_when(due, view, reader)}."
+    return _after_silence(view, due, heartbeat.interval, reader)
 
 
-def _after_silence(view: HeartbeatView, due: datetime, interval: timedelta) -> str:
+def _after_silence(view: HeartbeatView, due: datetime, interval: timedelta, reader: Reader) -> str:
     """Return the next run that will not be skipped, and why the runs before it will be."""
     policy, causes, first = view.policy, [], _from(due, max(due, view.now), interval)
     muted = view.heartbeat.muted_until
     if muted is not None and muted > max(due, view.now):
-        until = named(muted, policy.zone, view.now)
-        causes.append(f"it is muted until {until} (unmute: {_UNMUTE})")
+        until = reader.time(muted, policy.zone, view.now)
+        causes.append(f"it is muted until {until}")
         first = _from(due, muted, interval)
     if policy.hours is not None and not policy.hours.holds(first):
         causes.append(f"its active hours are {policy.hours}")
@@ -254,7 +245,9 @@ def _after_silence(view: HeartbeatView, due: datetime, interval: timedelta) -> s
     because = " and ".join(causes)
     if spoken is None:
         return f"All coming runs will be skipped: {because}, and no run falls within those hours."
-    return f"The next run that will not be skipped is due {_when(spoken, view)}: {because}."
+    then = f"The next run that will not be skipped is due {_when(spoken, view, reader)}: {because}."
+    is_muted = muted is not None and muted > max(due, view.now)
+    return f"{then} {reader.unmute}" if is_muted else then
 
 
 def _within(hours: ActiveHours, first: datetime, interval: timedelta) -> datetime | None:
@@ -272,7 +265,7 @@ def _from(point: datetime, earliest: datetime, interval: timedelta) -> datetime:
     return point - (point - earliest) // interval * interval
 
 
-def _wake(view: HeartbeatView) -> str:
+def _wake(view: HeartbeatView, reader: Reader) -> str:
     """Return when a requested run comes; "" if none was requested, or it will be skipped."""
     earliest, kind, hours = view.wake_from, view.heartbeat.wake_kind, view.policy.hours
     if earliest is None:
@@ -281,17 +274,19 @@ def _wake(view: HeartbeatView) -> str:
     if (muted is not None and muted > earliest) or (hours and not hours.holds(earliest)):
         return ""
     asked = _question(kind or HeartbeatRunKind.EVENT).removeprefix(", ")
-    when = "soon" if earliest <= view.now else f"{_when(earliest, view)} at the earliest"
+    when = "soon" if earliest <= view.now else f"{_when(earliest, view, reader)} at the earliest"
     return f"A run {asked} starts {when}."
 
 
-def _budget(view: HeartbeatView) -> str:
+def _budget(view: HeartbeatView, reader: Reader) -> str:
     if not is_used_up(view.policy.day, view.today):
         return ""
-    return "The daily budget of the heartbeat is used up; runs are skipped until 00:00 UTC."
+    tomorrow = utc_day(view.now) + timedelta(days=1)
+    until = reader.time(tomorrow, view.policy.zone, view.now)
+    return f"The daily budget of the heartbeat is used up; runs are skipped until {until}."
 
 
-def _unreachable(view: HeartbeatView) -> str:
+def _unreachable(view: HeartbeatView, reader: Reader) -> str:
     if view.policy.target is NoTarget.NONE:
         return ""
     route = view.route
@@ -299,7 +294,7 @@ def _unreachable(view: HeartbeatView) -> str:
         return sentence(f"alerts cannot be sent: {_short(route.problem or route.detail)}")
     if route.problem:
         return sentence(
-            f"alerts to {_place(route.target)} cannot be delivered: {_short(route.problem)}"
+            f"alerts to {reader.place(route.target)} cannot be delivered: {_short(route.problem)}"
         )
     return ""
 
@@ -307,18 +302,21 @@ def _unreachable(view: HeartbeatView) -> str:
 # ---------------------------------------------------------------------------- status
 
 
-def status_lines(view: HeartbeatView) -> list[str]:
+def status_lines(view: HeartbeatView, reader: Reader = OPERATOR) -> list[str]:
     """Return the status of a heartbeat in a few lines, which include those of ``why``."""
-    lines = [f"Heartbeat of {view.heartbeat.agent}: {state_words(view)}.", *why(view)]
-    lines.append(sentence(f"alerts go {route_words(view.route, view.policy)}"))
-    lines.append(spent_words(view))
+    lines = [
+        f"Heartbeat of {view.heartbeat.agent}: {state_words(view, reader)}.",
+        *why(view, reader),
+    ]
+    lines.append(sentence(f"alerts go {route_words(view.route, view.policy, reader)}"))
+    lines.append(spent_words(view, reader))
     if view.events:
         noun, verb = ("event", "waits") if view.events == 1 else ("events", "wait")
         lines.append(f"{view.events} {noun} {verb} for the next heartbeat run.")
     return lines
 
 
-def state_words(view: HeartbeatView) -> str:
+def state_words(view: HeartbeatView, reader: Reader = OPERATOR) -> str:
     """Return whether it is on, how often and in which hours, such as ``on, every 30 minutes``."""
     heartbeat, policy = view.heartbeat, view.policy
     if heartbeat.interval is None:
@@ -329,31 +327,35 @@ def state_words(view: HeartbeatView) -> str:
     if heartbeat.switched is False:
         return f"off ({', '.join(words)} when it is on)"
     if heartbeat.muted_until is not None and heartbeat.muted_until > view.now:
-        words.append(f"muted until {named(heartbeat.muted_until, policy.zone, view.now)}")
+        words.append(f"muted until {reader.time(heartbeat.muted_until, policy.zone, view.now)}")
     return ", ".join(["on", *words])
 
 
-def route_words(route: Route, policy: HeartbeatPolicy | None = None) -> str:
+def route_words(
+    route: Route, policy: HeartbeatPolicy | None = None, reader: Reader = OPERATOR
+) -> str:
     """Return where alerts go now, and any delivery problem: ``to telegram:5 (…)``."""
     if policy is not None and policy.target is NoTarget.NONE:
-        return "only to the log (heartbeat.target is none)"
+        return reader.only_logged
     if route.target is None:
         return _with_detail("nowhere", route.problem or route.detail)
-    found = f" ({_short(route.detail)})" if route.detail else ""
-    where = f"to {_place(route.target)}{found}"
+    where = f"to {reader.place(route.target)}{_in_brackets(route.detail, reader)}"
     return (
         _with_detail(f"{where}, but cannot be delivered", route.problem) if route.problem else where
     )
 
 
-def spent_words(view: HeartbeatView) -> str:
+def spent_words(view: HeartbeatView, reader: Reader = OPERATOR) -> str:
     """Return the usage of its runs today and this month, and the daily limit."""
     counts = priced(view.policy.day, view.today)
     limits = [f"${counts.usd:.2f}"] if counts.usd is not None else []
     if counts.tokens is not None and (not limits or _is_unpriced(view.today)):
         limits = [f"{counts.tokens:,} tokens"]
     most = f", of at most {limits[0]} a day" if limits else ""
-    return f"Used today (UTC): {_used(view.today)}{most}; this month: {_used(view.month)}."
+    since = "today (UTC)"
+    if reader.in_chat:
+        since = f"since {reader.time(utc_day(view.now), view.policy.zone, view.now)}"
+    return f"Used {since}: {_used(view.today)}{most}; this month: {_used(view.month)}."
 
 
 def _is_unpriced(used: Usage | None) -> bool:
@@ -387,7 +389,7 @@ def _verdict(report: DryRunReport, heartbeat: Heartbeat | None) -> str:
         case HeartbeatRunStatus.SKIPPED if report.skip is not None:
             words = f"it would be skipped: {_SKIPPED[report.skip]}"
             said = sentence(_with_detail(words, _cause(report.skip, report.detail)))
-            return " ".join(filter(None, [said, _skip_advice(report.skip, heartbeat)]))
+            return " ".join(filter(None, [said, _skip_advice(report.skip, heartbeat, OPERATOR)]))
         case HeartbeatRunStatus.DEFERRED:
             cause = _short(report.detail) or _BUSY
             return sentence(f"it would wait: {cause}")
@@ -398,13 +400,14 @@ def _verdict(report: DryRunReport, heartbeat: Heartbeat | None) -> str:
 # ---------------------------------------------------------------------------- inside
 
 
-def _when(instant: datetime, view: HeartbeatView) -> str:
+def _when(instant: datetime, view: HeartbeatView, reader: Reader) -> str:
     away = age(max(instant, view.now), view.now)
-    return f"{named(instant, view.policy.zone, view.now)}, {away}"
+    return f"{reader.time(instant, view.policy.zone, view.now)}, {away}"
 
 
-def _place(target: Target) -> str:
-    return truncate(target_text(target), _REASON_CHARS)
+def _in_brackets(how: str, reader: Reader) -> str:
+    """Return how a target was found; people in a chat need only its name."""
+    return f" ({_short(how)})" if how and not reader.in_chat else ""
 
 
 def _with_detail(words: str, detail: str) -> str:

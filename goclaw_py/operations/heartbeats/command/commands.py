@@ -38,12 +38,11 @@ from goclaw_py.schedule.heartbeat.models import (
 )
 from goclaw_py.schedule.heartbeat.mute import mute_end
 from goclaw_py.schedule.heartbeat.status_texts import (
-    BY_SETTINGS,
     advice,
     dry_run_lines,
     outcome_words,
 )
-from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
+from goclaw_py.schedule.heartbeat.views import OPERATOR, DryRunReport, HeartbeatView
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
@@ -192,7 +191,9 @@ def _say_off(heartbeat: Heartbeat | None, *, as_json: bool) -> None:
         show_json(dict[str, str], {"status": "skipped:disabled"})
     else:
         is_set_off = heartbeat is not None and heartbeat.interval is None
-        typer.echo(BY_SETTINGS if is_set_off else said.IS_OFF)
+        typer.echo(
+            OPERATOR.off_by_settings if is_set_off else f"The heartbeat is off. {OPERATOR.turn_on}"
+        )
     raise typer.Exit(ExitCode.FAILED)
 
 
@@ -240,7 +241,7 @@ def on(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = Fal
     """Turn the heartbeat on."""
     view = _change(ctx, agent, lambda service, name: service.switch(name, on=True), as_json=as_json)
     if not view.heartbeat.is_on:
-        typer.echo(f"goclaw: {BY_SETTINGS}", err=True)
+        typer.echo(f"goclaw: {OPERATOR.off_by_settings}", err=True)
         raise typer.Exit(ExitCode.FAILED)
 
 

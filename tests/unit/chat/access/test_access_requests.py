@@ -397,7 +397,7 @@ async def test_a_trouble_that_lasts_is_told_once() -> None:
         await asyncio.sleep(3600)
         (text,) = told(process, "ann")
         assert NO_NETWORK in text
-        assert "goclaw status" in text
+        assert text.startswith("⚠️ Telegram has a problem: ")
 
 
 async def test_a_trouble_that_passes_is_told_to_nobody() -> None:

@@ -389,8 +389,8 @@ async def test_a_part_of_a_reply_that_is_refused_for_good_is_told_in_words() -> 
         first, line = sorted(await rows(gateway), key=lambda row: row.id)
         assert (first.state, line.state) == (OutboxState.FAILED, OutboxState.FAILED)
         assert line.message.text == (
-            "⚠️ I could not send a part of my answer: it was refused (Bad Request: no). "
-            f"The operator can see it with: goclaw deliveries show {first.id}"
+            "⚠️ I could not send a part of my answer: Telegram refused it (Bad Request: no). "
+            "Ask me to send it in another way."
         )
 
 

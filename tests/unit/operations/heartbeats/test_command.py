@@ -19,8 +19,8 @@ from goclaw_py.operations.heartbeats.command import show
 from goclaw_py.schedule.heartbeat.chat_texts import mute_too_long, unknown_duration
 from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, NoHeartbeat, Skip
 from goclaw_py.schedule.heartbeat.mute import LONGEST_MUTE
-from goclaw_py.schedule.heartbeat.status_texts import BY_SETTINGS, why
-from goclaw_py.schedule.heartbeat.views import DryRunReport
+from goclaw_py.schedule.heartbeat.status_texts import why
+from goclaw_py.schedule.heartbeat.views import OPERATOR, DryRunReport
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway, lines
 from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK, RUNNING, FakeHeartbeats, view
 from tests.unit.web.fakes import FakeControl
@@ -221,10 +221,10 @@ def test_what_the_settings_switch_off_stays_off(goclaw: Shell, hand: FakeHeartbe
     hand.coming = came_to(S.SKIPPED, Skip.DISABLED)
     for options in ([], ["--dry-run"]):
         out = goclaw("heartbeat", "run", *options).out
-        assert BY_SETTINGS in out
+        assert OPERATOR.off_by_settings in out
         assert "heartbeat on" not in out
     got = goclaw("heartbeat", "on")
-    assert (got.code, got.err) == (1, f"goclaw: {BY_SETTINGS}\n")
+    assert (got.code, got.err) == (1, f"goclaw: {OPERATOR.off_by_settings}\n")
     assert goclaw.data("heartbeat", "on")["on"] is False
     assert goclaw("heartbeat", "auto").code == 0
 
@@ -236,7 +236,7 @@ def test_a_run_by_hand_of_a_heartbeat_that_is_off_is_refused_at_once(
     """SPEC HB-11: nothing is started or waited for."""
     switched_off_by_the_settings(hand)
     got = goclaw("heartbeat", "run", *options)
-    said = '"skipped:disabled"' if options == ["--json"] else BY_SETTINGS
+    said = '"skipped:disabled"' if options == ["--json"] else OPERATOR.off_by_settings
     assert (got.code, got.err, said in got.out) == (1, "", True)
     assert ("run_now", MAIN) not in hand.calls
     seen = hand.views[MAIN]

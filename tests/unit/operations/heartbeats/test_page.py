@@ -138,7 +138,7 @@ async def test_a_chosen_heartbeat_run_is_told(browser: Browser, hearts: Hearts) 
     said = await browser.says("/heartbeats/helper?heartbeat_run=019b-dead")
     chosen = said.partition("The selected heartbeat run")[2].partition("</section>")[0]
     told = ("delivery failed", "bot was blocked", "$0.0123", "1 min", 'href="/runs/run-1')
-    for part in (*told, "Write to the agent in that chat"):
+    for part in (*told, "Write to the agent in the chat"):
         assert part in chosen, part
     hearts.heartbeat_runs = [ALERT]
     await browser.says(f"/heartbeats/main?heartbeat_run={OK.id}", ">Mail!</pre>")

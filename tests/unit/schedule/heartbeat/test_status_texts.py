@@ -26,7 +26,6 @@ from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, NoTarget
 from goclaw_py.schedule.heartbeat.models import Heartbeat, HeartbeatRun, Skip
 from goclaw_py.schedule.heartbeat.models import HeartbeatRunStatus as S
 from goclaw_py.schedule.heartbeat.status_texts import (
-    BY_SETTINGS,
     SAME_WAITS,
     advice,
     dry_run_lines,
@@ -36,7 +35,7 @@ from goclaw_py.schedule.heartbeat.status_texts import (
     status_lines,
     why,
 )
-from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
+from goclaw_py.schedule.heartbeat.views import OPERATOR, DryRunReport, HeartbeatView
 
 BERLIN = "Europe/Berlin"
 NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
@@ -86,10 +85,10 @@ def last(status: S, skip: Skip | None = None, **facts: Any) -> str:
      "It had an alert, which was only written to the log: its target is none."),
     (S.ALERTED, BLOCKED,
      ("It had an alert, but the message could not be delivered to telegram:5: bot was blocked. "
-      "Write to the agent in that chat, or set another heartbeat.target.")),
+      "Write to the agent in the chat that should get its alerts, or set heartbeat.target.")),
     (S.DELIVERY_FAILED, BLOCKED,
      ("It had an alert, but the message could not be delivered to telegram:5: bot was blocked. "
-      "Write to the agent in that chat, or set another heartbeat.target.")),
+      "Write to the agent in the chat that should get its alerts, or set heartbeat.target.")),
     (S.DUPLICATE, {"target": CHAT, "detail": "it was told before"},
      "It repeated an alert of the last 24 hours, which was not sent again."),
     (S.DUPLICATE, {"target": CHAT, "detail": SAME_WAITS},
@@ -166,8 +165,7 @@ def test_the_first_line_says_who_asked_for_the_heartbeat_and_how_often_it_failed
      ("The next run was due today 08:00 (Europe/Berlin), but no gateway has started it. Is a "
       "gateway running? Start one with: goclaw run.")),
     ({"interval": None, "next_at": None},
-     ("No run is planned: the heartbeat is turned off in the settings (heartbeat.enabled or "
-      "heartbeat.interval).")),
+     f"No run is planned. {OPERATOR.off_by_settings}"),
     ({"switched": False, "next_at": None},
      ("No run is planned: the heartbeat was turned off. Turn it on with /heartbeat on (or goclaw "
       "heartbeat on).")),
@@ -175,10 +173,10 @@ def test_the_first_line_says_who_asked_for_the_heartbeat_and_how_often_it_failed
      "No run is planned yet. A gateway plans the first one when it starts: goclaw run."),
     ({"muted_until": NINE + timedelta(hours=1, minutes=10)},
      ("The next run that will not be skipped is due today 10:30 (Europe/Berlin), in 90 min: it is "
-      "muted until today 10:10 (Europe/Berlin) (unmute: /mute off or goclaw heartbeat mute off).")),
+      f"muted until today 10:10 (Europe/Berlin). {OPERATOR.unmute}")),
     ({"muted_until": NINE + timedelta(hours=1)},
      ("The next run that will not be skipped is due today 10:00 (Europe/Berlin), in 60 min: it is "
-      "muted until today 10:00 (Europe/Berlin) (unmute: /mute off or goclaw heartbeat mute off).")),
+      f"muted until today 10:00 (Europe/Berlin). {OPERATOR.unmute}")),
     ({"muted_until": NINE + timedelta(minutes=29)},
      "The next run is due today 09:30 (Europe/Berlin), in 30 min."),
     ({"muted_until": NINE - timedelta(minutes=1)},
@@ -189,8 +187,8 @@ def test_the_first_line_says_who_asked_for_the_heartbeat_and_how_often_it_failed
       "active hours are 22:00\u201306:00 Europe/Berlin.")),
     ({"hours": DAY, "muted_until": NINE + timedelta(hours=14)},
      ("The next run that will not be skipped is due tomorrow 08:00 (Europe/Berlin), in 23 h: "
-      "it is muted until today 23:00 (Europe/Berlin) (unmute: /mute off or goclaw heartbeat mute "
-      "off) and its active hours are 08:00\u201322:00 Europe/Berlin.")),
+      "it is muted until today 23:00 (Europe/Berlin) and its active hours are 08:00\u201322:00 "
+      f"Europe/Berlin. {OPERATOR.unmute}")),
     ({"hours": NIGHT, "interval": timedelta(days=1)},
      ("All coming runs will be skipped: its active hours are 22:00\u201306:00 Europe/Berlin, and "
       "no run falls within those hours.")),
@@ -284,7 +282,8 @@ def test_a_used_up_budget_and_a_chat_that_cannot_be_reached_are_told_of() -> Non
     spent = Usage(1, 10, 20, cost_usd=Decimal(1))
     found = why(view(today=spent, route=Route(CHAT, "", "bot was blocked")))[1]
     assert found.endswith(
-        "The daily budget of the heartbeat is used up; runs are skipped until 00:00 UTC. "
+        "The daily budget of the heartbeat is used up; runs are skipped until tomorrow "
+        "01:00 (Europe/Berlin). "
         "Alerts to telegram:5 cannot be delivered: bot was blocked."
     )
     nowhere = why(view(route=Route(None, "x", "nobody has spoken to this agent")))[1]
@@ -358,8 +357,7 @@ def test_where_alerts_go_is_said_with_what_hinders_them(facts: dict[str, Any], w
     (S.DEFERRED, None, "", "It would wait: someone is talking to the agent."),
     (S.DEFERRED, None, "busy", "It would wait: busy."),
     (S.SKIPPED, Skip.MUTED, "",
-     ("It would be skipped: the heartbeat is muted. Unmute it with /mute off or goclaw heartbeat "
-      "mute off.")),
+     f"It would be skipped: the heartbeat is muted. {OPERATOR.unmute}"),
     (S.SKIPPED, Skip.DISABLED, "",
      ("It would be skipped: the heartbeat is off. Turn it on with /heartbeat on (or goclaw "
       "heartbeat on).")),
@@ -380,9 +378,9 @@ def test_only_the_settings_switch_on_what_they_switch_off() -> None:
     row = heartbeat_run(S.SKIPPED, Skip.DISABLED)
     report = DryRunReport(S.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
     by_settings = view(interval=None, next_at=None).heartbeat
-    assert advice(row, by_settings) == BY_SETTINGS
+    assert advice(row, by_settings) == OPERATOR.off_by_settings
     first = dry_run_lines(report, by_settings)[0]
-    assert first == f"It would be skipped: the heartbeat is off. {BY_SETTINGS}"
+    assert first == f"It would be skipped: the heartbeat is off. {OPERATOR.off_by_settings}"
     for heartbeat in (view(switched=False, next_at=None).heartbeat, None):
         assert "goclaw heartbeat on" in advice(row, heartbeat)
         assert "goclaw heartbeat on" in dry_run_lines(report, heartbeat)[0]
