@@ -44,7 +44,6 @@ from goclaw_py.runs.agent_loop import TextPart
 from goclaw_py.runs.approval_port import ApprovalChat, Ask, Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.events.broker import RunEventBroker, ended_elsewhere
-from goclaw_py.runs.replies.wait_line import HeardEvent
 from goclaw_py.runs.run_persistence import stored_or_logged
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
 from goclaw_py.scheduler.dispatcher import Dispatcher
@@ -172,16 +171,23 @@ class ChildRuns:
         children = self._children.values()
         return [c.id for c in children if c.run.task is not None and c.asker.payer == session]
 
+    def tasks(self, session: SessionKey) -> dict[RunId, str]:
+        """Return the children that a session pays for, with what each does, for people."""
+        mine = (child for child in self._children.values() if child.asker.payer == session)
+        return {
+            child.id: child.run.task.label if child.run.task else child.prompt for child in mine
+        }
+
     def silence(self, session: SessionKey, by: str | None) -> list[RunId]:
         """Let no result of background subagents come into a session any more; return their runs.
 
         ``by`` limits it to those that this sender has requested.
         """
-        children = [self._children[run_id] for run_id in self.in_background(session)]
-        mine = [child for child in children if by in (None, child.asker.sender)]
-        for child in mine:
-            child.is_silenced = True
-        return [child.id for child in mine]
+        mine = self.in_background(session)
+        mine = [run_id for run_id in mine if by in (None, self._children[run_id].asker.sender)]
+        for run_id in mine:
+            self._children[run_id].is_silenced = True
+        return mine
 
     def payer(self, run_id: RunId) -> SessionKey | None:
         """Return the session to which a child is charged, None for other runs."""
@@ -339,7 +345,7 @@ class ChildRuns:
             system=(texts.child_task(run.trigger, child.asker.agent),),
             can_ask=child.asks is not None,
         )
-        await self._agent_executor.work(job, child.progress, _ignore_event)
+        await self._agent_executor.work(job, child.progress, lambda _: None)
 
     async def record(self, ended: Ending, error: BaseException | None) -> None:
         """Store how a child ended, and report it to its parent or chat."""
@@ -449,9 +455,8 @@ class ChildRuns:
             await self._finish(end)
 
     async def _finish(self, end: RunEnd) -> None:
-        store = self._store
+        store, session = self._store, {self._children[end.id].run.session}
         await retry_until_available(lambda: store.finish_run(end, node=store.node()))
-        session = {self._children[end.id].run.session}
         await retry_until_available(lambda: store.release_sessions(store.node(), session))
 
 
@@ -482,10 +487,6 @@ class RunChildren:
         """Start a run of another agent and wait for it."""
         child = await self._runs.ask(self._asker, Trigger.DELEGATE, agent, prompt, key=key)
         return await self._runs.wait(child)
-
-
-def _ignore_event(event: HeardEvent) -> None:
-    """Ignore an event: a child is not shown in a chat."""
 
 
 def _done(child: Child, ended: Ending, error: BaseException | None) -> ChildResult:

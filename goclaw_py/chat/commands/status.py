@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
 from goclaw_py.chat.outbound import approval_texts, texts
-from goclaw_py.chat.outbound.wait_texts import tools
-from goclaw_py.core.ids import AgentName, RunId
+from goclaw_py.chat.stop.local import ChatTask
+from goclaw_py.core.display_names import display_name, needed_names
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import rough
 from goclaw_py.records import ApprovalQuery, RunQuery
-from goclaw_py.scheduler.views import RunState, RunView
+from goclaw_py.runs.turn import Turn
+from goclaw_py.scheduler.operator_warnings import names_text
+from goclaw_py.scheduler.views import RunState
+
+NOTHING: Final = "Nothing is running or waiting in this chat."
 
 _LATELY: Final = 10
 """The number of runs in which the model that answered last is searched."""
+
+_MOST_WAITING: Final = 5
+_MOST_ELSEWHERE: Final = 50
+
+_STARTED: Final = (RunState.RUNNING, RunState.FINISHING, RunState.STOPPING, RunState.ABANDONED)
 
 
 async def _status(use: CommandUse) -> str:
@@ -28,22 +39,31 @@ async def _status(use: CommandUse) -> str:
         0 if session is None else session.summaries,
         0 if session is None else len(session.pinned),
     )
-    # One that runs may not have heard of its model yet.
-    lately = await services.store.runs(RunQuery(limit=_LATELY, session=key))
-    stops = services.stops.local
-    now = status(
-        stops.runs(key),
-        history,
-        agent=row.agent,
-        model=next((run.model for run in lately if run.model), ""),
-        works={
-            turn.id: RunActivity(" ".join(turn.texts), turn.progress.tools_in_use)
-            for turn in stops.turns(key)
-        },
-    )
+    local = services.stops.local
+    tasks = local.tasks(key, row.message.target)
     asked = await services.store.approvals(ApprovalQuery(key, asked_in=row.message.target))
     waiting = [approval_texts.waiting(one) for one in reversed(asked)]
-    return "\n".join([now, *waiting, *await services.jobs.coming(row)])
+    lines = task_lines(tasks, local.in_outage(key), waiting, row.agent)
+    # In a group everybody would read what other chats do.
+    if use.is_by_owner and row.message.peer is PeerKind.DIRECT:
+        lines += await _elsewhere(use, tasks)
+    # One that runs may not have heard of its model yet.
+    lately = await services.store.runs(RunQuery(limit=_LATELY, session=key))
+    model = next((run.model for run in lately if run.model), "")
+    coming = await services.jobs.coming(row)
+    return "\n".join([*lines, *coming, conversation(history, row.agent, model)])
+
+
+async def _elsewhere(use: CommandUse, here: Sequence[ChatTask]) -> list[str]:
+    """Return a line about the runs of other chats, on all nodes."""
+    store, known = use.services.store, {task.run.id for task in here}
+    active = await store.runs(RunQuery(active=True, limit=_MOST_ELSEWHERE))
+    others = [run.payer for run in active if run.id not in known]
+    if not others:
+        return []
+    names = await store.names(*needed_names(others))
+    words = list(dict.fromkeys(display_name(session, names) for session in others))
+    return [f"Elsewhere: {count(len(others), 'task')} ({names_text(words)})"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,49 +81,69 @@ class SessionMemory:
     """Facts that the agent was told to remember."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunActivity:
-    """The message that a run answers, and the tools that it is using now."""
+def task_lines(
+    tasks: Sequence[ChatTask], in_outage: Sequence[Turn], approvals: Sequence[str], agent: AgentName
+) -> list[str]:
+    """Return what runs and what waits, each as a list.
 
-    text: str
-    tools: Sequence[str] = ()
-
-
-def status(
-    runs: Sequence[RunView],
-    history: SessionMemory,
-    *,
-    agent: AgentName,
-    model: str = "",
-    works: Mapping[RunId, RunActivity] = MappingProxyType({}),
-) -> str:
-    """Return the answer to ``/status`` for one session; ``works``: details of runs, where known."""
-    working = [run for run in runs if run.state in (RunState.RUNNING, RunState.FINISHING)]
-    stopping = [run for run in runs if run.state in (RunState.STOPPING, RunState.ABANDONED)]
-    waiting = [run for run in runs if run not in working and run not in stopping]
-    lines = [
-        f"Agent: {agent}" + (f", model {model}" if model else ""),
-        f"Running: {len(working)}",
-        *(_working(run, works.get(run.id)) for run in working),
-        f"Waiting: {len(waiting)}",
+    Args:
+        tasks: Those of the dispatcher.
+        in_outage: Turns that wait for the provider of the agent.
+        approvals: Lines about tool calls that wait for a person.
+        agent: The agent of the chat; child runs of others are shown with their agent.
+    """
+    running = [
+        f"- {_what(task, agent)}, {_since(task)}" for task in tasks if task.run.state in _STARTED
     ]
-    if stopping:
-        lines.append(f"Stopping: {len(stopping)}")
-    lines.append(f"Messages in this conversation: {history.entries}")
+    waiting = [f"- {_what(task, agent)}" for task in tasks if task.run.state not in _STARTED]
+    waiting += [f"- {_message(turn)}, until the AI model answers again" for turn in in_outage]
+    if len(waiting) > _MOST_WAITING:
+        more = len(waiting) - _MOST_WAITING + 1
+        waiting[_MOST_WAITING - 1 :] = [f"- … and {more} more"]
+    waiting += [f"- {line}" for line in approvals]
+    if not running and not waiting:
+        return [NOTHING]
+    return [
+        *(["Running:", *running] if running else []),
+        *(["Waiting:", *waiting] if waiting else []),
+    ]
+
+
+def _what(task: ChatTask, agent: AgentName) -> str:
+    if task.turn is not None:
+        return _message(task.turn)
+    if task.child:
+        who = "subagent" if task.run.agent == agent else f"agent {task.run.agent}"
+        return f"{who}: “{texts.snippet(task.child)}”"
+    return f"job “{texts.snippet(task.job)}”" if task.job else "a task"
+
+
+def _message(turn: Turn) -> str:
+    text = " ".join(turn.texts)
+    return f"“{texts.snippet(text)}”" if text else "a message"
+
+
+def _since(task: ChatTask) -> str:
+    if task.run.state in (RunState.STOPPING, RunState.ABANDONED):
+        return "is being stopped"
+    used = () if task.turn is None else tuple(dict.fromkeys(task.turn.progress.tools_in_use))
+    now = f", uses {', '.join(used)}" if used else ""
+    time = rough(task.run.for_s)
+    return f"{'just started' if time == '0 s' else f'for {time}'}{now}"
+
+
+def conversation(history: SessionMemory, agent: AgentName, model: str) -> str:
+    """Return the line about the conversation and its agent."""
+    facts = [count(history.entries, "message")]
     if history.context is not None:
-        lines.append(f"Context used: {history.context:.0%}")
+        facts.append(f"{history.context:.0%} of the context used")
     if history.summaries:
         times = "once" if history.summaries == 1 else f"{history.summaries} times"
-        lines.append(f"Older messages were summarised {times}")
+        facts.append(f"older messages summarised {times}")
     if history.pinned:
-        lines.append(f"Facts to remember: {history.pinned}")
-    return "\n".join(lines)
-
-
-def _working(run: RunView, work: RunActivity | None) -> str:
-    now = f", {tools(work.tools)}" if work is not None and work.tools else ""
-    what = f"“{texts.snippet(work.text)}”" if work is not None and work.text else "a message"
-    return f"- {what}, for {rough(run.for_s)}{now}"
+        facts.append(f"{count(history.pinned, 'fact')} to remember")
+    by = f"{agent} ({model})" if model else agent
+    return f"This conversation: {', '.join(facts)}, with agent {by}"
 
 
 COMMANDS = (ChatCommand("status", Everybody(), HelpGroup.TASKS, _status),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -92,11 +92,24 @@ class Stopped:
         return tuple(dict.fromkeys((*ids, *(one.id for one in self.messages))))
 
 
+@dataclass(frozen=True, slots=True)
+class ChatTask:
+    """A running or waiting run of a chat: the turn, the task of the child, or the job."""
+
+    run: RunView
+    turn: Turn | None = None
+    child: str = ""
+    job: str = ""
+
+
 class BackgroundRuns(Protocol):
-    """Subagents for which nobody waits."""
+    """Child runs."""
 
     def in_background(self, session: SessionKey) -> list[RunId]:
-        """Return those that a session pays for, the first one first."""
+        """Return those that a session pays for and nobody waits for, the first one first."""
+
+    def tasks(self, session: SessionKey) -> Mapping[RunId, str]:
+        """Return all that a session pays for, with what each does, for people."""
 
     def silence(self, session: SessionKey, by: str | None) -> list[RunId]:
         """Let no result of them, or of those of one sender, come into a session; return them."""
@@ -126,6 +139,25 @@ class LocalStops:
     def runs(self, session: SessionKey) -> list[RunView]:
         """Return the running and waiting runs of a session."""
         return [run for run in self._dispatcher.runs() if run.session == session]
+
+    def tasks(self, session: SessionKey, chat: Target) -> list[ChatTask]:
+        """Return what runs and waits for a chat: in its session, its child runs, and its jobs."""
+        children = self._children.tasks(session)
+        jobs = {job.run: job.title for job in self.database.jobs.stoppable(chat)}
+        runs = [
+            run
+            for run in self._dispatcher.runs()
+            if run.session == session or run.id in children or run.id in jobs
+        ]
+        turns = {turn.id: turn for turn in self._turns.of_runs([run.id for run in runs])}
+        return [
+            ChatTask(run, turns.get(run.id), children.get(run.id, ""), jobs.get(run.id, ""))
+            for run in runs
+        ]
+
+    def in_outage(self, session: SessionKey) -> list[Turn]:
+        """Return the turns of a session that wait for the provider of their agent."""
+        return self._turns.held_or_undone(session)
 
     def is_busy(self, session: SessionKey) -> bool:
         """Return whether something runs or waits in a session, also for a provider."""

@@ -135,12 +135,14 @@ class StoppableJob:
     Args:
         run: The id under which it can be stopped: its last run, or its occurrence without one.
         creator: The person who requested the job (``person_at``), "" if none.
+        title: The title of the job.
         was_stopped: A stop has met it before. ``is_stopping``: and its run has not ended.
     """
 
     run: RunId
     occurrence: OccurrenceId
     creator: str
+    title: str
     was_stopped: bool = False
     is_stopping: bool = False
 

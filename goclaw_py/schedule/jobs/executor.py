@@ -111,6 +111,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
                 run := _stopped_by(execution),
                 execution.id,
                 execution.claimed.job.creator,
+                execution.claimed.job.spec.title,
                 was_stopped=execution.stopped,
                 is_stopping=self._dispatcher.state(run) in (RunState.STOPPING, RunState.ABANDONED),
             )

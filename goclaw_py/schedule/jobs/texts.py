@@ -231,18 +231,15 @@ def jobs(shown: Sequence[Job], total: int, zone: str, now: datetime, *, enabled:
 
 def next_jobs(coming: Sequence[Job], zone: str, now: datetime, *, enabled: bool) -> list[str]:
     """Return the lines of ``/status`` about coming jobs, in the zone of the chat."""
-    if not coming:
-        return []
-    if not enabled:
+    if coming and not enabled:
         return [OFF]
-    return [
-        "Next jobs:",
-        *(
-            f"- {_title(job.spec.title)}: {friendly(job.next_run_at, zone, now)}"
-            for job in coming
-            if job.next_run_at is not None
-        ),
+    # One that runs now is among what runs.
+    lines = [
+        f"- {_title(job.spec.title)}: {friendly(job.next_run_at, zone, now)}"
+        for job in coming
+        if job.next_run_at is not None and (job.running is None or job.next_run_at > now)
     ]
+    return ["Next jobs:", *lines] if lines else []
 
 
 def _line(job: Job, zone: str, now: datetime) -> str:

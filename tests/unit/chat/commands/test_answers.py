@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from goclaw_py.chat.commands.queue import queue, queue_changed
-from goclaw_py.chat.commands.status import RunActivity, SessionMemory, status
+from goclaw_py.chat.commands.status import SessionMemory, conversation, task_lines
 from goclaw_py.chat.commands.whoami import who
+from goclaw_py.chat.stop.local import ChatTask
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
+from goclaw_py.records import InboxKind, InboxRow
+from goclaw_py.runs.turn import Turn
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.scheduler.views import RunState, RunView
+from goclaw_py.testing.clock import START
+from tests.support.harness import message
 
 
 def view(state: RunState, for_s: float = 0) -> RunView:
@@ -51,45 +58,65 @@ def test_a_full_context_explains_why_one_run_works_at_a_time() -> None:
     assert "at most 1 at a time, because" in queue(policy, [], chosen=True, full=True)
 
 
-def test_the_status_of_an_idle_session_shows_zeros() -> None:
+def lines(*tasks: ChatTask, asked: Sequence[str] = ()) -> list[str]:
+    return task_lines(tasks, (), asked, MAIN_AGENT)
+
+
+def test_the_status_of_an_idle_chat_is_one_sentence() -> None:
     """SPEC CMD-5."""
-    text = "Agent: main\nRunning: 0\nWaiting: 0\nMessages in this conversation: 12"
-    assert status([], SessionMemory(12), agent=MAIN_AGENT) == text
+    assert lines() == ["Nothing is running or waiting in this chat."]
 
 
-@pytest.mark.parametrize(("share", "shown"), [(0.0, "0%"), (0.604, "60%"), (1.3, "130%")])
-def test_the_status_tells_how_much_of_the_context_is_used(share: float, shown: str) -> None:
+@pytest.mark.parametrize(("history", "model", "words"), [
+    (SessionMemory(0), "", "0 messages, with agent main"),
+    (SessionMemory(1, 0.604), "", "1 message, 60% of the context used, with agent main"),
+    (SessionMemory(1200, 1.3, 1, 1), "openai:gpt-4o",
+     ("1,200 messages, 130% of the context used, older messages summarised once, 1 fact to "
+      "remember, with agent main (openai:gpt-4o)")),
+    (SessionMemory(2, None, 3, 2), "",
+     "2 messages, older messages summarised 3 times, 2 facts to remember, with agent main"),
+])  # fmt: skip
+def test_one_line_is_about_the_conversation(history: SessionMemory, model: str, words: str) -> None:
     """SPEC CMD-5."""
-    assert (
-        status([], SessionMemory(0, share), agent=MAIN_AGENT).splitlines()[-1]
-        == f"Context used: {shown}"
-    )
+    assert conversation(history, MAIN_AGENT, model) == f"This conversation: {words}"
 
 
-def test_the_status_sorts_every_state_into_running_waiting_or_stopping() -> None:
+def test_the_status_sorts_every_state_into_running_or_waiting() -> None:
     """SPEC CMD-5."""
-    runs = [view(state, 61.4) for state in RunState if state is not RunState.DONE]
-    said = status(runs, SessionMemory(0), agent=MAIN_AGENT)
-    assert said.splitlines() == [
-        "Agent: main", "Running: 2", "- a message, for 1 min", "- a message, for 1 min",
-        "Waiting: 3", "Stopping: 2", "Messages in this conversation: 0",
-    ]  # fmt: skip
-
-
-def test_the_status_says_what_is_worked_on_by_which_model_for_how_long() -> None:
-    """SPEC CMD-5."""
-    said = status(
-        [view(RunState.RUNNING, 61.4)],
-        SessionMemory(0),
-        agent=MAIN_AGENT,
-        model="openai:gpt-4o",
-        works={RunId("a"): RunActivity("find the bill", ("read_file",))},
-    )
-    assert said.splitlines()[:3] == [
-        "Agent: main, model openai:gpt-4o",
-        "Running: 1",
-        "- “find the bill”, for 1 min, ⚙ read_file …",
+    tasks = [ChatTask(view(state, 61.4)) for state in RunState if state is not RunState.DONE]
+    assert lines(*tasks, asked=["approval of pay"]) == [
+        "Running:",
+        *("- a task, for 1 min", "- a task, is being stopped"),
+        *("- a task, for 1 min", "- a task, is being stopped"),
+        "Waiting:",
+        *("- a task", "- a task", "- a task", "- approval of pay"),
     ]
+
+
+def test_the_status_names_turns_subagents_other_agents_and_jobs() -> None:
+    """SPEC CMD-5."""
+    run = view(RunState.RUNNING, 3700)
+    row = InboxRow(
+        1, message("find the\nbill"), SessionKey("s"), MAIN_AGENT, InboxKind.MESSAGE, 0, START
+    )
+    turn = Turn(RunId("a"), SessionKey("s"), MAIN_AGENT, [row])
+    assert lines(
+        ChatTask(run, turn=turn),
+        ChatTask(run, child="look at " + "x" * 100),
+        ChatTask(replace(run, agent=AgentName("writer")), child="a poem"),
+        ChatTask(run, job="Morning news"),
+    )[1:] == [
+        "- “find the bill”, for 62 min",
+        f"- subagent: “look at {'x' * 31}…”, for 62 min",
+        "- agent writer: “a poem”, for 62 min",
+        "- job “Morning news”, for 62 min",
+    ]
+
+
+def test_many_waiting_messages_are_counted() -> None:
+    """SPEC CMD-5."""
+    waiting = [ChatTask(view(RunState.QUEUED), job=f"n{number}") for number in range(7)]
+    assert lines(*waiting)[-2:] == ["- job “n3”", "- … and 3 more"]
 
 
 @pytest.mark.parametrize(

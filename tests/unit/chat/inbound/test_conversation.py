@@ -180,14 +180,15 @@ async def test_commands_are_answered_without_a_run_if_they_are_ours() -> None:
         answer = await gateway.ask("/help")
         assert "/stop - " in answer
         assert "/new - " in answer
-        assert "Messages in this conversation: 0" in await gateway.ask("/status")
+        assert "This conversation: 0 messages" in await gateway.ask("/status")
         await gateway.say("/help@some_other_bot")
         await asyncio.sleep(30)
         assert len(gateway.channel.sent) == 3
         assert gateway.scripted.requests == []
 
 
-async def test_status_counts_the_runs_of_this_chat_only() -> None:
+async def test_status_shows_what_runs_and_waits_in_this_chat() -> None:
+    """SPEC CMD-5."""
     agent = ScriptedAgent(Say("hi"), otherwise=lambda _: Block())
     async with a_process(agent, AT_ONCE) as gateway:
         await gateway.ask("hello")
@@ -195,8 +196,8 @@ async def test_status_counts_the_runs_of_this_chat_only() -> None:
         await gateway.say("something else", chat="bob")
         await agent.until_active(2)
         assert await gateway.ask("/status") == (
-            "Agent: main\nRunning: 1\n- “work”, for 1 minute\nWaiting: 1\n"
-            "Messages in this conversation: 2"
+            "Running:\n- “work”, for 1 min\nWaiting:\n- “more”\nElsewhere: 1 task (Bob)\n"
+            "This conversation: 2 messages, with agent main"
         )
 
 

@@ -284,9 +284,9 @@ async def test_the_chats_own_mode_and_the_throttle_hold_together() -> None:
 
 async def test_the_status_tells_how_much_of_the_context_is_used() -> None:
     async with a_process(ScriptedAgent(otherwise=told), WAYS) as gateway:
-        assert "Context" not in await gateway.ask("/status")
+        assert "context" not in await gateway.ask("/status")
         await gateway.ask("used 431")
-        assert "Context used: 43%" in await gateway.ask("/status")
+        assert "43% of the context used" in await gateway.ask("/status")
 
 
 async def test_a_process_that_has_expired_forgets_how_full_its_conversations_are() -> None:

@@ -355,13 +355,16 @@ class Scene:
     def in_background(self, session: SessionKey) -> list[RunId]:
         return list(self.subagents)
 
+    def tasks(self, session: SessionKey) -> dict[RunId, str]:
+        return {}
+
     def silence(self, session: SessionKey, by: str | None) -> list[RunId]:
         return []
 
     def stoppable(self, target: Target) -> list[StoppableJob]:
         stopping = (RunState.STOPPING, RunState.ABANDONED)
         return [
-            StoppableJob(run, OccurrenceId(run), "", was_stopped=stopped, is_stopping=stopped)
+            StoppableJob(run, OccurrenceId(run), "", run, was_stopped=stopped, is_stopping=stopped)
             for run in self.notifications[target]
             for stopped in (self.dispatcher.state(run) in stopping,)
         ]
