@@ -14,14 +14,19 @@ class SubjectKind(StrEnum):
     SESSION = "session"
     CHAT = "chat"
     PERSON = "person"
-    INBOX = "inbox"
+    MESSAGE = "message"
     """An incoming message."""
-    OUTBOX = "outbox"
+    DELIVERY = "delivery"
     """An outgoing message."""
     RUN = "run"
     JOB = "job"
     HEARTBEAT = "heartbeat"
     NODE = "node"
+
+    @classmethod
+    def _missing_(cls, value: object) -> SubjectKind | None:
+        """Accept the names of messages before 0.1.0, until 1.0."""
+        return {"inbox": cls.MESSAGE, "outbox": cls.DELIVERY}.get(str(value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,9 +60,9 @@ async def test_a_dropped_message_waits_until_it_is_retried(
 
 
 async def test_an_unknown_message_is_named(deliveries: Deliveries) -> None:
-    with pytest.raises(NotFound, match="there is no message 99 in the outbox"):
+    with pytest.raises(NotFound, match="there is no delivery 99"):
         await deliveries.outbox_row(99)
-    with pytest.raises(NotFound, match="there is no message 98 in the inbox"):
+    with pytest.raises(NotFound, match="there is no incoming message 98"):
         await deliveries.dead_letter(98)
 
 

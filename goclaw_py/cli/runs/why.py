@@ -25,7 +25,8 @@ Thing = Annotated[
         callback=maybe_named,
         show_default=False,
         autocompletion=completion.sessions,
-        help="A session, chat, person, message, run, job, agent or node (default: all problems).",
+        help="A session, chat, person, message, delivery, run, job, agent or node (default: all "
+        "problems).",
     ),
 ]
 
@@ -34,9 +35,9 @@ def why(ctx: typer.Context, thing: Thing = None, *, as_json: AsJson = False) -> 
     """Explain why something did or did not happen, and what to do.
 
     THING is the name or id of anything: a part of a session key, telegram:123, the title of a
-    chat, @username, telegram:123/45 or https://t.me/c/… for a message, the id of a message, run,
-    job or node, or the name of an agent (for its heartbeat). Without it, explains what is wrong
-    now.
+    chat, @username, telegram:123/45 or https://t.me/c/… for a message, the number of a delivery,
+    message:7 for an incoming one, the id of a run, job or node, or the name of an agent (for its
+    heartbeat). Without it, explains what is wrong now.
     """
     options = cli(ctx)
     found = _checked(options) if thing is None else options.ask(lambda control: control.why(thing))

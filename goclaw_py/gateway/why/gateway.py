@@ -51,8 +51,8 @@ async def _none(src: Sources) -> Explanation:
     pending = OutboxQuery(OutboxState.WAITING, limit=_MANY)
     unsent = len(await src.control.deliveries.outbox(pending))
     steps = (
-        ExplanationStep(None, "inbox", f"{count(waiting, 'message')} waiting for an answer"),
-        ExplanationStep(None, "outbox", f"{count(unsent, 'message')} waiting to be sent"),
+        ExplanationStep(None, "messages", f"{count(waiting, 'message')} waiting for an answer"),
+        ExplanationStep(None, "deliveries", f"{count(unsent, 'message')} waiting to be sent"),
     )
     answer = (
         "No gateway is running here, so no message is received, answered or sent, and no job runs."
@@ -88,11 +88,11 @@ async def _more_cures(src: Sources, status: GatewayStatus) -> dict[str, tuple[Cu
     codes = {warning.code for warning in status.warnings}
     if "gateway.dead_deliveries" in codes:
         for row in await src.control.deliveries.outbox(OutboxQuery(OutboxState.FAILED, limit=1)):
-            why = Cure("Why the newest was not delivered", f"goclaw why outbox:{row.id}")
+            why = Cure("Why the newest was not delivered", f"goclaw why delivery:{row.id}")
             found["gateway.dead_deliveries"] = (why,)
     if "gateway.unanswered" in codes:
         for letter in await src.control.deliveries.dead_letters(DeadLetterQuery(limit=1)):
-            why = Cure("Why the newest was not answered", f"goclaw why inbox:{letter.row.id}")
+            why = Cure("Why the newest was not answered", f"goclaw why message:{letter.row.id}")
             found["gateway.unanswered"] = (why,)
     if "gateway.approvals" in codes:
         for asked in (await src.control.approvals.list())[:1]:

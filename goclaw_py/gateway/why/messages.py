@@ -35,7 +35,7 @@ from goclaw_py.scheduler.operator_warnings import shell_command
 
 def subject(letter: DeadLetter) -> Subject:
     """Return the message as a subject."""
-    return Subject(SubjectKind.INBOX, str(letter.row.id), quoted(letter.row.message.text))
+    return Subject(SubjectKind.MESSAGE, str(letter.row.id), quoted(letter.row.message.text))
 
 
 async def explain(src: Sources, letter: DeadLetter, about: Subject | None = None) -> Explanation:
@@ -99,7 +99,7 @@ async def _edited(src: Sources, message: InboundMessage) -> Verdict:
         )
         again = Cure("Send the text as a new message")
         return conclude("message.edit_too_late", answer, again)
-    see = (Cure("That message", f"goclaw why inbox:{original.row.id}"),) if original else ()
+    see = (Cure("That message", f"goclaw why message:{original.row.id}"),) if original else ()
     answer = "It is an edit of a message that still waited, and replaced its text."
     return conclude("message.edit", answer, *see)
 

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -25,7 +25,7 @@ from goclaw_py.gateway.why import (
 )
 from goclaw_py.gateway.why.sources import SEARCHED, Sources
 from goclaw_py.operations.deliveries import why as deliveries
-from goclaw_py.operations.explanation import Explanation, Subject, SubjectKind
+from goclaw_py.operations.explanation import Cure, Explanation, Subject, SubjectKind
 from goclaw_py.operations.heartbeats import why as heartbeats
 from goclaw_py.operations.nodes import why as nodes
 from goclaw_py.records import JobQuery, SessionQuery
@@ -40,7 +40,9 @@ _FEWEST: Final = 4
 
 _LINK: Final = re.compile(r"(?:https?://)?t\.me/c/(\d+)/(?:\d+/)?(\d+)(?:\?.*)?")
 _MESSAGE: Final = re.compile(r"([a-z0-9_-]+)(?:\.([a-z0-9_-]+))?:([^\s/]+)/(\S+)")
-_KIND: Final = re.compile(r"(run|job|inbox|outbox|heartbeat|person|node):(.+)", re.DOTALL)
+_KIND: Final = re.compile(
+    r"(run|job|message|inbox|delivery|outbox|heartbeat|person|node):(.+)", re.DOTALL
+)
 _ROW: Final = re.compile(r"\d{1,18}")
 _ID: Final = re.compile(r"[0-9a-f-]+")
 
@@ -118,8 +120,8 @@ async def _of_kind(src: Sources, kind: str, name: str) -> list[FoundSubject]:
     looks = {
         SubjectKind.RUN: _runs,
         SubjectKind.JOB: _jobs,
-        SubjectKind.INBOX: _inbox,
-        SubjectKind.OUTBOX: _outbox,
+        SubjectKind.MESSAGE: _message_numbered,
+        SubjectKind.DELIVERY: _delivery_numbered,
         SubjectKind.HEARTBEAT: _agents,
         SubjectKind.PERSON: _people,
         SubjectKind.NODE: _nodes,
@@ -157,7 +159,7 @@ async def _chat(src: Sources, target: Target) -> FoundSubject:
 
 async def _exact(src: Sources, about: str) -> list[FoundSubject]:
     """Find all subjects with exactly this name."""
-    found = [*await _agents(src, about), *await _inbox(src, about), *await _outbox(src, about)]
+    found = [*await _agents(src, about), *await _numbered(src, about)]
     session = await src.store.session(SessionKey(about))
     if session is not None:
         found.append(_session(src, session.key))
@@ -180,14 +182,30 @@ async def _agents(src: Sources, about: str) -> list[FoundSubject]:
     return [FoundSubject(heartbeats.subject(agent), partial(heartbeats.explain, src, agent))]
 
 
-async def _inbox(src: Sources, about: str) -> list[FoundSubject]:
+async def _numbered(src: Sources, about: str) -> list[FoundSubject]:
+    """Find a delivery by its number alone, or else an incoming message."""
+    messages_found = await _message_numbered(src, about)
+    deliveries_found = await _delivery_numbered(src, about)
+    if not messages_found or not deliveries_found:
+        return messages_found or deliveries_found
+    (one,) = deliveries_found
+
+    async def explain_both() -> Explanation:
+        other = Cure(f"Incoming message {about} is another one", f"goclaw why message:{about}")
+        explained = await one.explain()
+        return replace(explained, cures=(*explained.cures, other))
+
+    return [FoundSubject(one.subject, explain_both)]
+
+
+async def _message_numbered(src: Sources, about: str) -> list[FoundSubject]:
     letter = await src.store.dead_letter(int(about)) if _ROW.fullmatch(about) else None
     if letter is None:
         return []
     return [FoundSubject(messages.subject(letter), partial(messages.explain, src, letter))]
 
 
-async def _outbox(src: Sources, about: str) -> list[FoundSubject]:
+async def _delivery_numbered(src: Sources, about: str) -> list[FoundSubject]:
     row = await src.store.outbox_row(int(about)) if _ROW.fullmatch(about) else None
     if row is None:
         return []

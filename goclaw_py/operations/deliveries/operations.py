@@ -71,7 +71,7 @@ class Deliveries:
         """Return an outgoing message. Raises ``NotFound``."""
         row = await self._store.outbox_row(row_id)
         if row is None:
-            raise NotFound(f"there is no message {row_id} in the outbox")
+            raise NotFound(f"there is no delivery {row_id}")
         return row
 
     @operation("POST /api/outbox/retry", Least.OPERATOR, changes.RETRY_OUTBOX, key="retried")
@@ -97,7 +97,7 @@ class Deliveries:
         """Return an incoming message in any state. Raises ``NotFound``."""
         found = await self._store.dead_letter(row_id)
         if found is None:
-            raise NotFound(f"there is no message {row_id} in the inbox")
+            raise NotFound(f"there is no incoming message {row_id}")
         return found
 
     @operation("POST /api/inbox/retry", Least.OPERATOR, changes.RETRY_INBOX, key="retried")

@@ -28,8 +28,8 @@ _STOPPED: Final = "stopped"
 
 
 def subject(row: OutboxRow) -> Subject:
-    """Return the message as a subject."""
-    return Subject(SubjectKind.OUTBOX, str(row.id), quoted(row.message.text))
+    """Return the delivery as a subject."""
+    return Subject(SubjectKind.DELIVERY, str(row.id), quoted(row.message.text))
 
 
 async def explain(src: Sources, row: OutboxRow) -> Explanation:
@@ -37,7 +37,7 @@ async def explain(src: Sources, row: OutboxRow) -> Explanation:
     fate = await fate_of(src, row)
     run = row.message.run_id
     cures = [Cure("Why it was written", f"goclaw why run:{run}")] if run is not None else []
-    answer = f"The message {row.id} to {target_text(row.message.target)} {fate.answer}."
+    answer = f"Delivery {row.id} to {target_text(row.message.target)} {fate.answer}."
     found = conclude(fate.code, answer, *fate.cures, *cures)
     return found.explanation(subject(row), src.now(), steps(row))
 
@@ -47,7 +47,7 @@ def steps(row: OutboxRow) -> list[ExplanationStep]:
     run = f" by run {short_id(row.message.run_id)}" if row.message.run_id else ""
     where = target_text(row.message.target)
     found = [
-        ExplanationStep(row.created_at, "written", f"message {row.id} to {where} was written{run}")
+        ExplanationStep(row.created_at, "written", f"delivery {row.id} to {where} was written{run}")
     ]
     if row.state is OutboxState.SENT:
         tries = f", at try {row.attempts}" if row.attempts > 1 else ""
@@ -137,8 +137,8 @@ async def _unsent(src: Sources, row: OutboxRow) -> Verdict:
     waits = between(row.created_at, now)
     before = await _before(src, row)
     if before is not None:
-        see = Cure("Why that message waits", f"goclaw why outbox:{before.id}")
-        clause = f"waits behind message {before.id} to the same chat, which is not sent yet"
+        see = Cure("Why that one waits", f"goclaw why delivery:{before.id}")
+        clause = f"waits behind delivery {before.id} to the same chat, which is not sent yet"
         return conclude("delivery.behind", clause, see)
     if row.error:
         soon = "now" if row.next_attempt_at <= now else f"in {between(now, row.next_attempt_at)}"

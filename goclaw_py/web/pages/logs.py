@@ -173,7 +173,8 @@ def _field(name: str, line: dict[str, Any]) -> LogField:
             place = f"/heartbeats/{agent}?heartbeat_run={path}#chosen"
             return LogField(name, short_id(whole), place, whole)
         case "inbox" | "outbox" if isinstance(value, int):
-            return LogField(name, whole, f"/why?about={name}:{path}")
+            kind = "message" if name == "inbox" else "delivery"
+            return LogField(name, whole, f"/why?about={kind}:{path}")
         case _ if len(whole) > _LONG or "\n" in whole:
             return LogField(visible(name), first_words(whole, _LONG), whole=whole)
         case _:

@@ -116,13 +116,15 @@ async def another_node_has_it() -> Explanation:
         return await ask(other, "telegram:ann")
 
 
-@CASES.answer("delivery.behind", "waits behind message 1 to the same chat", "goclaw why outbox:1")
+@CASES.answer(
+    "delivery.behind", "waits behind delivery 1 to the same chat", "goclaw why delivery:1"
+)
 async def behind_a_message() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.channel.fail(*[NotSent("no route to host")] * 5, chat="ann")
         await gateway.say("one", "two")
         await asyncio.sleep(5)
-        return await ask(gateway, "outbox:2")
+        return await ask(gateway, "delivery:2")
 
 
 @CASES.answer("waits.account", "waits for a gateway with the account telegram/default",
@@ -134,7 +136,7 @@ async def account_is_gone() -> Explanation:
         await gateway.shut_down(wait_s=0.1)
     web = RecordingChannel("web")
     async with a_process(ways=AT_ONCE, database=database, channels=(web,)) as other:
-        return await ask(other, "inbox:1")
+        return await ask(other, "message:1")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -113,7 +113,7 @@ async def waits_for_an_approval() -> Explanation:
 @CASES.answer("waits.approval", "asked whether its interrupted call of pay took effect",
               "goclaw approvals answer")  # fmt: skip
 async def waits_for_what_became_of_a_call() -> Explanation:
-    return await after(5, agent=pays(uncertain=True), about="inbox:1")
+    return await after(5, agent=pays(uncertain=True), about="message:1")
 
 
 @CASES.answer("run.asked", "has asked for approval to call pay, and was continued",
@@ -148,7 +148,7 @@ async def child_waits_for_an_approval() -> Explanation:
         await asyncio.sleep(2)
         for run in await gateway.store.runs():
             assert (await ask(gateway, f"run:{run.id}")).code == "waits.approval", run
-        return await ask(gateway, "inbox:1")
+        return await ask(gateway, "message:1")
 
 
 @CASES.question("The run ended, and no answer came")
@@ -182,7 +182,7 @@ async def crashed_each_time() -> Explanation:
     "goclaw deliveries retry 1",
 )
 async def blocked_the_bot() -> Explanation:
-    return await after(2, ChatGone("Forbidden: bot was blocked by the user"), about="outbox:1")
+    return await after(2, ChatGone("Forbidden: bot was blocked by the user"), about="delivery:1")
 
 
 @CASES.question("The answer is written and does not arrive")
@@ -294,21 +294,21 @@ def full(drop: Drop) -> Ways:
 @CASES.answer("ended.queue_dropped", "the queue was full, so the oldest message was dropped",
               "goclaw deliveries incoming retry 2")  # fmt: skip
 async def dropped() -> Explanation:
-    return await behind("two", "three", ways=full(Drop.OLD), wait_s=30, about="inbox:2")
+    return await behind("two", "three", ways=full(Drop.OLD), wait_s=30, about="message:2")
 
 
 @CASES.question("The bot says that it did not take my message")
 @CASES.answer("ended.queue_full", "the queue was full, so the new message was rejected",
               "/queue collect")  # fmt: skip
 async def not_taken() -> Explanation:
-    return await behind("two", "three", ways=full(Drop.NEW), wait_s=30, about="inbox:3")
+    return await behind("two", "three", ways=full(Drop.NEW), wait_s=30, about="message:3")
 
 
 @CASES.question("The bot says that a newer message replaced mine")
 @CASES.answer("ended.newer_message", "a newer message replaced it", "/queue default")
 async def replaced() -> Explanation:
     ways = Ways(QueuePolicy(mode=Mode.INTERRUPT))
-    return await behind("two", "three", step=Ignore(5), ways=ways, wait_s=30, about="inbox:2")
+    return await behind("two", "three", step=Ignore(5), ways=ways, wait_s=30, about="message:2")
 
 
 @CASES.question("The answer stopped in the middle")
@@ -329,7 +329,7 @@ async def out_of_time() -> Explanation:
 @CASES.answer("ended.deadline", "its deadline passed (runs.deadline)", "deadline under [runs]")
 async def past_its_deadline() -> Explanation:
     ways = replace(AT_ONCE, deadline_s=60.0)
-    return await behind("next", ways=ways, wait_s=70, about="inbox:2")
+    return await behind("next", ways=ways, wait_s=70, about="message:2")
 
 
 @CASES.question("A restart cut the answer")
@@ -359,7 +359,7 @@ async def stopped_in_the_outbox() -> Explanation:
         await asyncio.sleep(1)
         await gateway.say("/stop")
         await asyncio.sleep(1)
-        return await ask(gateway, "outbox:1")
+        return await ask(gateway, "delivery:1")
 
 
 @CASES.question("The bot says that a budget is used up")

@@ -57,7 +57,7 @@ async def test_an_error_is_raised_again_on_the_other_side(
 async def test_a_bad_request_is_refused_in_words(remote: RemoteControl) -> None:
     with pytest.raises(Refused, match="limit: "):
         await remote.sessions.list(SessionQuery(limit=0))
-    with pytest.raises(NotFound, match="no message 99 in the inbox"):
+    with pytest.raises(NotFound, match="no incoming message 99"):
         await remote.deliveries.dead_letter(99)
 
 

@@ -130,7 +130,7 @@ def _show(found: DeadLetter, names: DisplayNames) -> None:
 def _facts(letter: DeadLetter, names: DisplayNames, seen_at: datetime) -> Iterator[tuple[str, str]]:
     row = letter.row
     message = row.message
-    yield "message", str(row.id)
+    yield "message", f"{row.id} (incoming)"
     yield "state", _why(row)
     yield "chat", f"{names.of(letter.session)} ({display.place(message.target)})"
     if message.place_name:

@@ -177,7 +177,7 @@ def _show(found: OutboxRow, names: DisplayNames) -> None:
 
 
 def _facts(row: OutboxRow, names: DisplayNames, seen_at: datetime) -> Iterator[tuple[str, str]]:
-    yield "message", str(row.id)
+    yield "delivery", str(row.id)
     yield "state", row.state.value
     target = row.message.target
     yield "chat", f"{names.chat(target)} ({display.place(target)})"

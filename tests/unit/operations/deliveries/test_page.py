@@ -54,7 +54,7 @@ async def test_each_selected_message_that_was_not_changed_is_named(
     place = f"/deliveries?{BACK}&stale=out-778.in-777&notice=nothing"
     fields = {"out": 778, "in": 777, "do": "drop", "rows": ROWS}
     await browser.leads("/deliveries/selected", place, **fields)
-    said = await browser.says("/deliveries?stale=out-5.in-777", "Outgoing message 5 is sent.")
+    said = await browser.says("/deliveries?stale=out-5.in-777", "Delivery 5 is sent.")
     assert "Incoming message 777 is deleted." in said
     said = await browser.says("/deliveries?stale=out-99999999999999999999,<b>", "failed <small>4<")
     assert "Not changed" not in said

@@ -31,7 +31,7 @@ async def test_everything_comes_back_as_it_was(made: Gateway, remote: RemoteCont
     counts = MessageCounts({OutboxState.FAILED: 1}, failed=3, waiting=2)
     assert await remote.deliveries.counts(FEW) == counts
     assert ("outbox_counts", FEW) in made.control.calls
-    with pytest.raises(NotFound, match="there is no message 99 in the inbox"):
+    with pytest.raises(NotFound, match="there is no incoming message 99"):
         await remote.deliveries.dead_letter(99)
 
 

@@ -83,8 +83,8 @@ async def test_fields_lead_to_their_pages(browser: Browser, logs: LogRing) -> No
         "/runs/p1",
         "/sessions/view?key=agent%3Amain%3Acron%3Aa%2Fb",
         "/jobs/j1",
-        "/why?about=outbox:7",
-        "/why?about=inbox:8",
+        "/why?about=delivery:7",
+        "/why?about=message:8",
         "/heartbeats/main?heartbeat_run=h1#chosen",
         "/logs?person=x%2Fy%2Fz",
     ):
