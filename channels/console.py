@@ -41,6 +41,7 @@ from goclaw_py.core.messages import (
 )
 from goclaw_py.core.run_events import (
     ButtonsUsed,
+    LineReceived,
     PressAnswered,
     RoleChanged,
     RunEnded,
@@ -83,6 +84,7 @@ _Shown = (
     | RunEnded
     | OpenButtons
     | ButtonsUsed
+    | LineReceived
     | PressAnswered
 )
 """Signals that terminals get."""
@@ -381,6 +383,10 @@ class ConsoleChannel(PlainChannel):
             agent=agent,
         )
         await self._accept(message)
+        names = tuple(one.name for one in message.attachments)
+        line = LineReceived(message.target, message_id, text, names)
+        for terminal in self._terminals.get(chat, ()):
+            terminal.print_signal(line)
 
     async def press(
         self,

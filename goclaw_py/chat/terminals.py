@@ -10,6 +10,7 @@ from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.messages import Attachment, Button, OutFile
 from goclaw_py.core.run_events import (
     ButtonsUsed,
+    LineReceived,
     PressAnswered,
     RunEnded,
     RunStarted,
@@ -56,6 +57,7 @@ ChatEvent = (
     | RunEnded
     | TerminalMessage
     | OpenButtons
+    | LineReceived
     | ButtonsUsed
     | PressAnswered
 )

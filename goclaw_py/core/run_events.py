@@ -232,6 +232,19 @@ class PressAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class LineReceived:
+    """A terminal has sent a line: the other terminals of its chat show it.
+
+    ``message_id`` is its id as that terminal has chosen it, ``files`` are the names of its files.
+    """
+
+    target: Target
+    message_id: str
+    text: str
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RoleChanged:
     """The person of a direct chat is an owner from now on, or no longer.
 

@@ -184,7 +184,7 @@ def test_a_message_that_is_too_long_is_counted_and_refused(sized: Page) -> None:
     assert overflow(sized) <= 0
 
 
-def test_two_tabs_show_the_same_answer_and_both_stop_it(window: Window, dash: Dashboard) -> None:
+def test_two_tabs_show_the_same_conversation_and_both_stop_it(window: Window, dash: Dashboard) -> None:
     pages = [window[0].new_page() for _ in range(2)]
     pages[0].goto("/chat/new")
     pages[1].goto(pages[0].url)
@@ -192,7 +192,9 @@ def test_two_tabs_show_the_same_answer_and_both_stop_it(window: Window, dash: Da
         live(page)
     send(pages[0], "echo for both")
     for page in pages:
+        expect(page.locator("li.user pre")).to_have_text("echo for both")
         expect(answers(page)).to_have_text("for both")
+        assert page.locator("#talk > li").evaluate_all(ROLES) == ["user", "assistant"]
     send(pages[0], "slow 600")
     press(pages[1], "Stop")
     assert dash.ended(pages[0].url.partition("name=")[2]) == "cancelled"
@@ -209,6 +211,8 @@ def test_after_a_lost_connection_an_answer_in_progress_is_there_once(page: Page)
     page.evaluate("() => ['pagehide', 'pageshow'].map((name) => dispatchEvent(new Event(name)))")
     expect(answers(page)).to_have_text("1 2 3 4 5 6")
 
+
+ROLES = "(all) => all.map((one) => one.className)"
 
 HIDE = """() => Object.defineProperty(document, "hidden", { get: () => true })"""
 NOTE = """window.__shown = [];

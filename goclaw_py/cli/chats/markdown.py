@@ -20,6 +20,7 @@ from goclaw_py.core.markdown import Token, make_parser, parse
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import (
     ButtonsUsed,
+    LineReceived,
     PressAnswered,
     RunEnded,
     RunStarted,
@@ -170,7 +171,7 @@ class MarkdownTranscript:
             case TerminalMessage(_, text, run_id, file):
                 said = self._message(text, run_id) if text or file is None else ""
                 return said + (self.note(plain(file_line(file))) if file else "")
-            case OpenButtons() | ButtonsUsed() | PressAnswered():
+            case OpenButtons() | ButtonsUsed() | PressAnswered() | LineReceived():
                 return ""
 
     def _stream(self, run_id: RunId, text: str) -> str:

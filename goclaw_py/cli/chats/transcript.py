@@ -12,6 +12,7 @@ from goclaw_py.core.messages import OutFile
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import (
     ButtonsUsed,
+    LineReceived,
     PressAnswered,
     RunEnded,
     RunStarted,
@@ -98,7 +99,7 @@ class Transcript:
             case TerminalMessage(_, text, run_id, file):
                 said = "\n".join(filter(None, [text, file_line(file)]))
                 return self._message(plain(said), run_id) + self.prompt()
-            case OpenButtons() | ButtonsUsed() | PressAnswered():
+            case OpenButtons() | ButtonsUsed() | PressAnswered() | LineReceived():
                 return ""
 
     def _stream(self, run_id: RunId, text: str) -> str:

@@ -16,6 +16,7 @@ from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.run_events import (
     ButtonsUsed,
+    LineReceived,
     PressAnswered,
     RunEnded,
     RunStarted,
@@ -144,6 +145,7 @@ CHAT_EVENTS: Mapping[str, type[ChatEvent]] = {
     "run_ended": RunEnded,
     "said": TerminalMessage,
     "open_buttons": OpenButtons,
+    "line_received": LineReceived,
     "buttons_used": ButtonsUsed,
     "press_answered": PressAnswered,
 }

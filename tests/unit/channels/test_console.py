@@ -46,6 +46,7 @@ from goclaw_py.core.messages import (
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import (
     ButtonsUsed,
+    LineReceived,
     PressAnswered,
     RunEnded,
     RunSignal,
@@ -222,6 +223,14 @@ async def test_a_message_is_sent_when_the_terminal_has_confirmed_it(
         receipt = await channel.send(message("hi"))
     (event,) = terminal.events
     assert event == TerminalMessage(receipt, "hi", None)
+
+
+async def test_a_line_is_shown_by_all_terminals_of_its_chat(channel: ConsoleChannel) -> None:
+    async with receiving(channel), attached(channel) as one, attached(channel, "other") as other:
+        await channel.say("local", "m1", "hello")
+        await settle()
+    assert one.events == [LineReceived(LOCAL, "m1", "hello")]
+    assert other.events == []
 
 
 async def test_a_chat_without_terminal_does_not_hold_up_another(channel: ConsoleChannel) -> None:

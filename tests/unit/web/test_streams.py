@@ -16,6 +16,7 @@ from goclaw_py.core.messages import Button, FileKind, OutFile
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import (
     ButtonsUsed,
+    LineReceived,
     PressAnswered,
     RunEnded,
     RunStarted,
@@ -45,6 +46,7 @@ EVENTS: list[ChatEvent] = [
     OpenButtons(TerminalMessage("receipt4", "d", None, None, ((Button("✅ Done", "job:x"),),))),
     ButtonsUsed(fakes.LOCAL, "receipt4"),
     PressAnswered(fakes.LOCAL, "local:press:1", "✅ Done"),
+    LineReceived(fakes.LOCAL, "m1", "Zeile 1\nü", ("a.txt",)),
 ]
 
 

@@ -8,7 +8,8 @@ const { chat, agent } = box.dataset;
 const base = `/api/chat/${encodeURIComponent(chat)}`;
 const growing = new Map(); // run id → the element in which its words arrive
 const shown = new Set(); // receipts that were shown, for those that are said again
-const asked = new Map(); // id of a message from here → its element
+const asked = new Map(); // id of a message → its element, if it stands in this page
+const answering = new Map(); // id of a message → the run that answers it
 const choice = box.dataset.guest ? {} : { agent }; // a guest chooses no agent
 const wait = (ms) => new Promise((go) => setTimeout(go, ms));
 const items = (query) => [...talk.querySelectorAll(query)];
@@ -137,14 +138,21 @@ async function post(path, body) {
 
 const newId = () => crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Date.now();
 
-// Sends a message; what is refused comes back to where it was typed. Returns whether it was taken.
-async function say(line, files = []) {
-  isAtEnd = true;
+// A message of the person, with its files.
+function addQuestion(id, line, files) {
   const item = add("user", line);
   if (!line) item.dataset.text = files.map(({ name }) => name).join(", ");
   if (files.length) item.lastElementChild.before(filesList(files));
-  const id = (item.dataset.message = newId());
+  item.dataset.message = id;
   asked.set(id, item);
+  return item;
+}
+
+// Sends a message; what is refused comes back to where it was typed. Returns whether it was taken.
+async function say(line, files = []) {
+  isAtEnd = true;
+  const id = newId();
+  const item = addQuestion(id, line, files);
   const body = { message_id: id, text: line, ...choice };
   if (files.length) body.files = files.map(({ ref, name }) => ({ ref, name }));
   for (let attempt = 0; ; attempt += 1) {
@@ -297,7 +305,9 @@ async function storedRuns() {
 async function undo(run) {
   try {
     if ((await storedRuns()).at(-1) !== run) throw new Error("another message came after it");
-    await post("/messages", { message_id: newId(), text: "/undo", ...choice });
+    const id = newId();
+    asked.set(id, null);
+    await post("/messages", { message_id: id, text: "/undo", ...choice });
     for (let attempt = 0; attempt < 10; attempt += 1) {
       await wait(300);
       if ((await storedRuns()).includes(run)) continue;
@@ -413,6 +423,7 @@ const events = {
   run_started: ({ run_id, messages }) => {
     doing.textContent = "The agent is working…";
     for (const id of messages) {
+      answering.set(id, run_id);
       const item = asked.get(id);
       if (!item) continue;
       item.dataset.of = run_id;
@@ -420,6 +431,15 @@ const events = {
     }
     growing.set(run_id, null);
     showStop();
+  },
+  // Another page of this conversation has sent it; its run may have begun already.
+  line_received: ({ message_id, text: line, files }) => {
+    if (asked.has(message_id) || items("[data-message]").some(({ dataset }) => dataset.message === message_id)) return;
+    const item = addQuestion(message_id, line, files.map((name) => ({ name })));
+    const run = answering.get(message_id);
+    if (!run) return;
+    item.dataset.of = run;
+    talk.insertBefore(item, items("[data-of], [data-tools]").find(({ dataset }) => [dataset.of, dataset.tools].includes(run)));
   },
   run_text: ({ run_id, text: words }) => {
     let item = growing.get(run_id);
