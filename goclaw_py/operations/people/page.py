@@ -33,6 +33,9 @@ SHOWN: Final = 50
 _HEARD: Final = 200
 """The number of chats, the newest first, by which the page says when people were last seen."""
 
+UNAPPROVED: Final = 20
+"""The number of people without approval on a page."""
+
 
 def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[Route]:
     """Return the page, and its forms.
@@ -42,7 +45,7 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
     control = service.control
 
     load, part = partial(_load, control, service.now), "people/people.html"
-    page = Page("/people", "people", "People", load, ("before",), 3.0, part=part, frame=_FRAME)
+    page = Page("/people", "people", "People", load, ("before", "chats"), 3.0, part=part, frame=_FRAME)
 
     async def approve(request: Request) -> Response:
         fields = await form(request)
@@ -117,13 +120,18 @@ def _invite_route(service: PageServices, page: Page, public_url: str, *, has_tok
 
 async def _load(control: Control, now: Callable[[], datetime], query: Query) -> Facts:
     before = place(query.get("before"), keys=3)
+    seen_before = place(query.get("chats"), keys=3)
     shown, guests, asking, chats, heard = await asyncio.gather(
         control.people.list(limit=SHOWN + 1, before=before),
         control.people.guests(),
         control.people.requests(),
-        control.people.chats(limit=200),
+        control.people.chats(limit=_HEARD),
         control.people.activity(limit=_HEARD),
     )
+    page = await control.people.chats(limit=_HEARD, before=seen_before) if seen_before else chats
+    alone = await unapproved(control.people.list, page)
+    last = alone[UNAPPROVED - 1] if len(alone) > UNAPPROVED else page[-1] if page else None
+    has_more = len(alone) > UNAPPROVED or len(page) == _HEARD
     groups = [chat for chat in chats if chat.peer is not PeerKind.DIRECT]
     return {
         # Those of the web chat have a table of their own.
@@ -131,7 +139,9 @@ async def _load(control: Control, now: Callable[[], datetime], query: Query) -> 
         "next": shown[SHOWN - 1].cursor if len(shown) > SHOWN else None,
         "guests": guests,
         "now": now(),
-        "unapproved": await unapproved(control.people.list, chats),
+        "unapproved": alone[:UNAPPROVED],
+        "next_chats": last.cursor if last and has_more else None,
+        "is_older": seen_before is not None,
         # What turns the direction of a name would turn its row, too.
         "line": visible_line,
         "last_seen": _last_seen(heard),

@@ -122,6 +122,26 @@ async def test_many_people_are_listed_in_pages(
     assert (await browser.get("/people?before=x")).status_code == 422
 
 
+async def test_many_people_without_approval_are_listed_in_pages(
+    browser: Browser, control: FakeControl
+) -> None:
+    control.crowd.known_chats = [
+        replace(
+            fake_names.EVE,
+            chat=f"e{number:02}",
+            last_seen_at=fake_names.EVE.last_seen_at - timedelta(minutes=number),
+        )
+        for number in range(30)
+    ]
+    said = await browser.says("/people", 'id="chat-telegram-default-e19"')
+    assert 'id="chat-telegram-default-e20"' not in said
+    (older,) = re.findall(r'href="(/people\?chats=[^"#]+)#unapproved"', said)
+    said = await browser.says(older, 'id="chat-telegram-default-e20"', 'href="/people#unapproved"')
+    assert 'id="chat-telegram-default-e19"' not in said
+    assert 'href="/people?chats' not in said
+    assert (await browser.get("/people?chats=x")).status_code == 422
+
+
 @pytest.mark.parametrize(("path", "fields", "call"), [
     ("approve", {"code": " AB12 ", "role": "guest"}, ("approve", code_hash("AB12"), True)),
     ("approve", {"code": "AB12", "role": "owner"}, ("approve", code_hash("AB12"), False)),
