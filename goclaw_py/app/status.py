@@ -24,7 +24,7 @@ from goclaw_py.observability.loop_lag import LoopLag
 from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.observability.readiness import Exposition, Readiness, Vitals, judge
 from goclaw_py.records import Node, Place
-from goclaw_py.scheduler.operator_warnings import OperatorWarning, refusals_text
+from goclaw_py.scheduler.operator_warnings import OperatorWarning, names_text, refusals_text
 from goclaw_py.scheduler.snapshots import slow_waits
 from goclaw_py.scheduler.views import (
     Backlog,
@@ -57,6 +57,8 @@ class Snapshots:
         self._more = more
         self._refusals: tuple[tuple[str, str], ...] = ()
         """Chats to which messages could not be delivered, and why."""
+        self._unanswered: tuple[str, ...] = ()
+        """Chats whose messages got no answer."""
         self._asking: asyncio.Task[Backlog | None] | None = None
 
     async def full(self) -> GatewayStatus:
@@ -84,7 +86,9 @@ class Snapshots:
     async def _ask(self) -> Backlog | None:
         try:
             backlog = await self._container.backlog()
-            self._refusals = await self._container.refused_chats.refusals(backlog.failed)
+            problems = self._container.problem_chats
+            self._refusals = await problems.refusals(backlog.failed)
+            self._unanswered = await problems.unanswered(backlog.unanswered)
         except StoreUnavailable:
             return None
         return backlog
@@ -111,7 +115,7 @@ class Snapshots:
             warnings=(
                 *_stored(backlog, trouble),
                 *_channels(channels),
-                *(() if backlog is None else _backlog(backlog, self._refusals)),
+                *(() if backlog is None else _backlog(backlog, self._refusals, self._unanswered)),
                 *self._cluster.warnings(),
                 *self._more(),
                 *container.unattended.warnings(),
@@ -244,7 +248,9 @@ def _stored(backlog: Backlog | None, trouble: str) -> Iterator[OperatorWarning]:
         )
 
 
-def _backlog(backlog: Backlog, refusals: tuple[tuple[str, str], ...]) -> Iterator[OperatorWarning]:
+def _backlog(
+    backlog: Backlog, refusals: tuple[tuple[str, str], ...], unanswered: tuple[str, ...]
+) -> Iterator[OperatorWarning]:
     if backlog.failed:
         reasons = f": {refusals_text(refusals)}" if refusals else ""
         yield OperatorWarning(
@@ -255,10 +261,11 @@ def _backlog(backlog: Backlog, refusals: tuple[tuple[str, str], ...]) -> Iterato
             "goclaw deliveries list --state failed",
         )
     if backlog.unanswered:
+        whose = f"of {names_text(unanswered)} " if unanswered else ""
         yield OperatorWarning(
             "gateway.unanswered",
             count(backlog.unanswered, "message"),
-            "got no answer, because the run failed",
+            f"{whose}got no answer, because the run failed",
             "/deliveries?show=failed",
             "goclaw deliveries incoming list",
         )

@@ -28,8 +28,8 @@ from goclaw_py.chat.inbound.mailbox import Mailboxes
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
 from goclaw_py.chat.inbound.turns import Turns
 from goclaw_py.chat.outbound.outbox_sender import OutboxSender
+from goclaw_py.chat.outbound.problem_chats import ProblemChats
 from goclaw_py.chat.outbound.rate_limiter import RateLimiter
-from goclaw_py.chat.outbound.refused_chats import RefusedChats
 from goclaw_py.chat.stop.answer import StopAnswers
 from goclaw_py.chat.stop.database import DatabaseStops
 from goclaw_py.chat.stop.execute import StopExecutor
@@ -108,7 +108,7 @@ class Container:
         self.meter = deps.meter
         self._look_for_subagents_at = clock.now()
         self.agents = tuple(deps.agents)
-        self.refused_chats = RefusedChats(store, clock)
+        self.problem_chats = ProblemChats(store, clock)
         self.audit = StoredAuditLog(store, clock, store.node, deps.hide)
         self._chat_store = self.audit.chat_store(store)
         channels = self.channels = {**deps.channels, history_only.PLACE: HistoryOnly()}

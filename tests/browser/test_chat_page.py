@@ -184,7 +184,9 @@ def test_a_message_that_is_too_long_is_counted_and_refused(sized: Page) -> None:
     assert overflow(sized) <= 0
 
 
-def test_two_tabs_show_the_same_conversation_and_both_stop_it(window: Window, dash: Dashboard) -> None:
+def test_two_tabs_show_the_same_conversation_and_both_stop_it(
+    window: Window, dash: Dashboard
+) -> None:
     pages = [window[0].new_page() for _ in range(2)]
     pages[0].goto("/chat/new")
     pages[1].goto(pages[0].url)

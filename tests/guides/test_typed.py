@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -31,6 +33,35 @@ def ours() -> list[tuple[Typed, list[str]]]:
 def test_every_command_is_taken_by_the_command_line(line: Typed, words: list[str]) -> None:
     """All its names, options and arguments; nothing is carried out."""
     assert mistake_of(words) == "", line
+
+
+def copied() -> list[tuple[str, str]]:
+    """The commands in texts of the gateway: those of cures and warnings, each with its place."""
+    found = []
+    for file in sorted((ROOT / "goclaw_py").rglob("*.py")):
+        if file.is_relative_to(ROOT / "goclaw_py" / "cli") or file.name == "command.py":
+            continue
+        tree = ast.parse(file.read_text("utf-8"))
+        pieces = {id(one) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
+                  for one in node.values}  # fmt: skip
+        for node in ast.walk(tree):
+            text = ""
+            if isinstance(node, ast.JoinedStr):
+                parts = (getattr(one, "value", "") for one in node.values)
+                text = "".join(one if isinstance(one, str) else "1" for one in parts)
+            elif isinstance(node, ast.Constant) and id(node) not in pieces:
+                text = re.sub(r"\{\w+\}", "1", str(node.value))
+            if re.match(r"goclaw [a-z]+( |$)(?!is ready)", text) and "\n" not in text:
+                found.append((f"{file.name}:{node.lineno}", text))
+    return found
+
+
+@pytest.mark.parametrize(("place", "command"), copied())
+def test_a_command_of_a_warning_or_a_cure_works_as_it_stands(place: str, command: str) -> None:
+    """SPEC OPS-4: nothing in it stands for something else."""
+    words = shlex.split(command)[1:]
+    assert is_command(words), place
+    assert not any(re.fullmatch(r"[A-Z]+", word) for word in words), place
 
 
 @pytest.mark.parametrize("file", READ_BY_USERS, ids=lambda file: file.name)

@@ -45,6 +45,8 @@ from goclaw_py.records import (
 from goclaw_py.runs.tool_services import sessions_of
 from goclaw_py.scheduler.operator_warnings import shell_command
 
+_APPROVE = "(page People, or goclaw people approve CODE, with --guest as a guest)"
+
 
 @dataclass(frozen=True, slots=True)
 class KnownChat:
@@ -265,7 +267,7 @@ async def _stranger(src: Sources, place: KnownChat) -> Verdict:
     answer = f"{place.name} belongs to a person who is not approved and has no valid pairing code."
     cures = (
         Cure("Ask them to write again: they get a new code, which is valid for 60 minutes"),
-        Cure("Then approve it", "goclaw people approve CODE"),
+        Cure(f"Then approve it {_APPROVE}"),
     )
     return conclude("person.unknown", answer, *cures)
 
@@ -280,10 +282,7 @@ def asks(src: Sources, one: PairingApplicant) -> Verdict:
         f"{who(one.sender)} is not approved yet: a pairing code was sent "
         f"{age(one.created_at, src.now())} and is valid for {left}."
     )
-    cures = (
-        Cure("Approve them, with the code that the bot sent them", "goclaw people approve CODE"),
-        Cure("The same without owner commands", "goclaw people approve CODE --guest"),
-    )
+    cures = (Cure(f"Approve the code that the bot sent them {_APPROVE}"),)
     return conclude("person.asks", answer, *cures)
 
 
@@ -314,7 +313,7 @@ async def explain_person(src: Sources, one: Person) -> Explanation:
                 "To make them an owner, remove them first",
                 shell_command("people", "revoke", one.sender.id),
             ),
-            Cure("Then approve the new code that they get", "goclaw people approve CODE"),
+            Cure(f"Then approve the new code that they get {_APPROVE}"),
         )
         return Explanation(about, src.now(), "person.guest", answer, tuple(steps), (*owner, *last))
     answer = f"{name} is an owner: they may talk and use all commands."

@@ -95,7 +95,7 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict
     if job.running is not None:
         return await _running(src, job, log)
     if job.next_run_at is None:
-        new = Cure("Change its schedule", f"goclaw jobs edit {job_id} --at TIME")
+        new = Cure("Change its schedule, for example", f"goclaw jobs edit {job_id} --every 1d")
         return conclude(
             "job.never_again", f"{name} is active, but its schedule has no further run.", new
         )
@@ -115,7 +115,7 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict
     cures = (
         Cure("Its next runs, in its time zone", f"goclaw jobs next --job {job_id}"),
         Cure("Run it now", f"goclaw jobs run {job_id}"),
-        Cure("Change its time zone", f"goclaw jobs edit {job_id} --tz ZONE"),
+        Cure("Change its time zone, for example", f"goclaw jobs edit {job_id} --tz Europe/Berlin"),
     )
     return conclude("job.not_yet", answer, *cures)
 
@@ -132,7 +132,9 @@ async def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verd
         case JobState.DISABLED:
             return conclude("job.disabled", answer, *_run_cures(log), resume)
         case JobState.COMPLETED:
-            again = Cure("Change its schedule", f"goclaw jobs edit {job_id} --at TIME")
+            again = Cure(
+                "Change its schedule, for example", f"goclaw jobs edit {job_id} --at 'in 1h'"
+            )
             return conclude("job.completed", answer, again)
         case JobState.FAILED:
             now = Cure("Run it now", f"goclaw jobs run {job_id}")
@@ -266,7 +268,7 @@ def _cures(job: Job, row: LoggedOccurrence) -> list[Cure]:
 
 _NOW: Final = ("Run it now", "goclaw jobs run {job}")
 _TO: Final = (
-    ("Choose a chat for its results", "goclaw jobs edit {job} --to TARGET"),
+    ("Send its results to the last chat", "goclaw jobs edit {job} --to last"),
     ("Or write to the agent in the chat that should get the result", ""),
 )
 _BUSY: Final = (
@@ -282,7 +284,7 @@ _BY_WHY: Final = {
     Why.BUSY: _BUSY,
     Why.AT_CAPACITY: _BUSY,
     Why.NO_WORK: (("It runs when its source has work", "goclaw jobs show {job}"),),
-    Why.TOO_FREQUENT: (("A longer interval", "goclaw jobs edit {job} --every INTERVAL"),),
+    Why.TOO_FREQUENT: (("A longer interval, for example", "goclaw jobs edit {job} --every 1h"),),
     Why.BUDGET: (
         ("Give it more", "goclaw jobs edit {job} --policy usd=2 --policy turns=30"),
         _NOW,

@@ -19,7 +19,15 @@ from goclaw_py.core.session_keys import job_of
 from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import duration
 from goclaw_py.gateway.why import outcomes
-from goclaw_py.gateway.why.sources import Sources, Verdict, between, conclude, quoted, who
+from goclaw_py.gateway.why.sources import (
+    Sources,
+    Verdict,
+    between,
+    conclude,
+    limit_of,
+    quoted,
+    who,
+)
 from goclaw_py.operations.approvals import why as approvals
 from goclaw_py.operations.deliveries import why as deliveries
 from goclaw_py.operations.explanation import (
@@ -260,8 +268,7 @@ def _slow_wait(src: Sources, story: RunHistory) -> tuple[str, str, tuple[Cure, .
             cures = src.wider(run.lane)
         case "agent":
             what = f"{waited} for agent {run.agent}, which had reached its limit of concurrent runs"
-            raised = f"goclaw config set agents.{run.agent}.max_concurrent N"
-            cures = (Cure("Raise the limit", raised),)
+            cures = (limit_of(run.agent),)
         case _:
             what, cures = waited, (Cure("What the gateway did meanwhile", "goclaw runs list"),)
     return f"late.{wait.reason or 'wait'}", what, cures

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from goclaw_py.core.errors import NoGateway
-from goclaw_py.core.ids import LaneName, RunId
+from goclaw_py.core.ids import AgentName, LaneName, RunId
 from goclaw_py.core.messages import Sender, Target
 from goclaw_py.core.text import first_words
 from goclaw_py.core.time.clock import Clock
@@ -82,13 +82,14 @@ class Sources:
     def wider(self, lane: LaneName) -> tuple[Cure, ...]:
         """Return the commands that give a lane more slots."""
         lanes = () if self.container is None else self.container.dispatcher.lanes()
-        sizes = [str(one.concurrency + 1) for one in lanes if one.name == lane]
-        size = sizes[0] if sizes else "N"
-        return (
-            Cure("Who is in the lane, and who waits", "goclaw lanes"),
-            Cure("Add one slot, until the restart", f"goclaw lanes set {lane} {size}"),
-            Cure(f"Permanently: {lane} = {size} under [lanes] in goclaw.toml"),
-        )
+        inside = Cure("Who is in the lane, and who waits", "goclaw lanes")
+        for size in (one.concurrency + 1 for one in lanes if one.name == lane):
+            return (
+                inside,
+                Cure("Add one slot, until the restart", f"goclaw lanes set {lane} {size}"),
+                Cure(f"Permanently: {lane} = {size} under [lanes] in goclaw.toml"),
+            )
+        return (inside, Cure(f"More slots: {lane} under [lanes] in goclaw.toml"))
 
     def view(self, run: RunId) -> RunView | None:
         """Return an unfinished request from the scheduler."""
@@ -148,6 +149,14 @@ def brief(error: str) -> str:
 def who(sender: Sender) -> str:
     """Return a person's name for people."""
     return first_words(sender.name or sender.username or sender.id, _WORDS)
+
+
+def limit_of(agent: AgentName) -> Cure:
+    """Return what an agent with too many concurrent runs needs."""
+    return Cure(
+        f"Raise max_concurrent under [agents.{agent}]; its value in force",
+        f"goclaw config show agents.{agent}.max_concurrent",
+    )
 
 
 def uncapitalized(answer: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import duration
-from goclaw_py.gateway.why.sources import Sources, Verdict, conclude
+from goclaw_py.gateway.why.sources import Sources, Verdict, conclude, limit_of
 from goclaw_py.operations.explanation import (
     Cure,
     Explanation,
@@ -78,7 +78,6 @@ def _cures(src: Sources, view: RunView, waits_for: WaitsFor) -> tuple[Cure, ...]
         case WaitsFor.LANE:
             return src.wider(view.lane)
         case WaitsFor.AGENT:
-            raised = f"goclaw config set agents.{view.agent}.max_concurrent N"
-            return (queue, Cure("Raise the limit", raised))
+            return (queue, limit_of(view.agent))
         case WaitsFor.SENDER | WaitsFor.PARENT:
             return (queue,)

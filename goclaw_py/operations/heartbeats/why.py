@@ -99,7 +99,10 @@ def _cures(view: HeartbeatView, stands: str, heartbeat_runs: list[HeartbeatRun])
 
 
 _BUSY: Final = ("What the agent does now", "goclaw runs --active")
-_ADD: Final = ("Add an item to the checklist", "goclaw heartbeat add --agent {agent} TEXT")
+_ADD: Final = (
+    "Add an item to the checklist, for example",
+    "goclaw heartbeat add --agent {agent} 'every 2h: is the build green?'",
+)
 _BY_STATE: Final = {
     "off_by_settings": ("Set enabled and interval under [heartbeat] in goclaw.toml", ""),
     "off": ("Turn it on", "goclaw heartbeat on {agent}"),

@@ -45,7 +45,9 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
     control = service.control
 
     load, part = partial(_load, control, service.now), "people/people.html"
-    page = Page("/people", "people", "People", load, ("before", "chats"), 3.0, part=part, frame=_FRAME)
+    page = Page(
+        "/people", "people", "People", load, ("before", "chats"), 3.0, part=part, frame=_FRAME
+    )
 
     async def approve(request: Request) -> Response:
         fields = await form(request)

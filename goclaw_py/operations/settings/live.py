@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
+from urllib.parse import quote
 
 from goclaw_py.config import shown
 from goclaw_py.config.edits import parse_path, refusal, with_values
@@ -61,7 +62,7 @@ class LiveSettings:
                 "gateway.setting_edit",
                 f"The edit of {path}",
                 f"has no effect: {why}",
-                "/settings",
+                f"/settings?q={quote(path)}",
                 shell_command("config", "reset", path),
             )
             for path, why in self.ignored.items()

@@ -134,7 +134,9 @@ class JobModule:
         """Return warnings for operators (SPEC CRON-4)."""
         if not self._enabled:
             words = "are turned off (scheduler.enabled), so no job runs"
-            return (OperatorWarning("gateway.jobs_off", "Jobs", words, "/settings"),)
+            return (
+                OperatorWarning("gateway.jobs_off", "Jobs", words, "/settings?section=scheduler"),
+            )
         return self._undelivered
 
     def name_of(self, job: JobId) -> str | None:

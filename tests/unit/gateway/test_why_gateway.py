@@ -46,7 +46,11 @@ async def dead_deliveries() -> Explanation:
         return await ask(gateway)
 
 
-@CASES.answer("gateway.unanswered", "1 message got no answer", "goclaw deliveries incoming list")
+@CASES.answer(
+    "gateway.unanswered",
+    "1 message of Ann got no answer",
+    "goclaw deliveries incoming list",
+)
 async def unanswered_messages() -> Explanation:
     agent = ScriptedAgent(Fail(AgentError("Sorry.", "401 invalid api key")))
     async with a_process(agent, AT_ONCE) as gateway:

@@ -86,7 +86,7 @@ async def at_night() -> Explanation:
 
 @CASES.question("The heartbeat does nothing")
 @CASES.answer("heartbeat.empty", "HEARTBEAT.md has nothing to check",
-              "goclaw heartbeat add --agent main TEXT")  # fmt: skip
+              "goclaw heartbeat add --agent main 'every 2h:")  # fmt: skip
 async def empty_checklist() -> Explanation:
     return await after_heartbeat_runs(saying("HEARTBEAT_OK"), 1, checklist="# Checklist\n")
 

@@ -66,7 +66,7 @@ async def disabled() -> Explanation:
 
 @CASES.question("A reminder has not come yet, or comes at the wrong hour")
 @CASES.answer("job.not_yet", "has not been due yet: it runs today 05:04:05 (UTC)",
-              " --tz ZONE")  # fmt: skip
+              " --tz Europe/Berlin")  # fmt: skip
 async def not_due_yet() -> Explanation:
     return await after(0, Wanted(at(7200)))
 
@@ -103,7 +103,7 @@ async def missed() -> Explanation:
 
 @CASES.question("A job ran, and nobody was told")
 @CASES.answer("job.no_route", "completed, but there was no chat to send its result to",
-              " --to TARGET")  # fmt: skip
+              " --to last")  # fmt: skip
 async def nobody_to_tell() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         await make(gateway, Wanted(every(60), target=TargetKind.LAST))
@@ -112,7 +112,7 @@ async def nobody_to_tell() -> Explanation:
 
 
 @CASES.answer("job.undelivered", "completed, but the channel refused its result",
-              " --to TARGET")  # fmt: skip
+              " --to last")  # fmt: skip
 async def refused_by_the_chat() -> Explanation:
     async with with_job(Wanted(every(60))) as (gateway, _):
         gateway.channel.fail(ChatGone("Forbidden: bot was blocked by the user"), chat="ann")
