@@ -140,10 +140,27 @@ def hit(page: Page) -> str | None:
     return found
 
 
+_TURNING: Final = """() => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = [];
+  // Blocks with a text of their own end it.
+  while (texts.nextNode()) {
+    const { parentElement: { nodeName, parentElement }, data } = texts.currentNode;
+    const isBlock = ["PRE", "TEXTAREA", "SCRIPT", "OPTION"].includes(nodeName);
+    if (isBlock || parentElement?.closest(".words")) continue;
+    const count = (marks) => [...data].filter((one) => marks.includes(one)).length;
+    if (count("\u202a\u202b\u202d\u202e") > count("\u202c")) found.push(data);
+    else if (count("\u2066\u2067\u2068") > count("\u2069")) found.push(data);
+  }
+  return found;
+}"""
+
+
 def is_clean(page: Page) -> None:
-    """Nothing was planted, and nothing has run."""
+    """Nothing was planted, nothing has run, and no text turns what stands behind it."""
     assert page.locator(PLANTED).count() == 0
     assert hit(page) is None
+    assert page.evaluate(_TURNING) == []
 
 
 def open_details(page: Page) -> None:

@@ -17,7 +17,7 @@ from goclaw_py.web.guard import sign_in_of
 from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 from goclaw_py.web.sign_ins import SignIns
 
-PAGES: Final = (("/sign-ins", "Sign-ins"), ("/tokens", "Tokens"))
+PAGES: Final = (("/sign-ins", "Sign-ins"), ("/tokens", "API tokens"))
 """The pages in the menu, if there is a token of the settings."""
 
 _ENDS: Final = {

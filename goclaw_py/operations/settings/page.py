@@ -29,6 +29,9 @@ _HISTORY: Final = 20
 _HISTORY_NAME: Final = "history"
 _CHAT_RULES: Final = "chat rules"
 _MAX_SEARCH_CHARS: Final = 100
+_FOUND: Final = 50
+"""The number of settings that a search shows."""
+
 _KEY: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^.]+')
 
 CHAT_KEYS: Final = ("agent", "mention", "context_messages", "enabled", "queue.mode")
@@ -123,7 +126,7 @@ def routes(service: PageServices) -> list[Route]:
         except (SettingError, SettingChanged, StoreUnavailable) as error:
             facts = await _overview(service, request)
             typed = {"chat": {**facts["chat"], **given}, "error": _sentence(error)}
-            typed |= {"section": _CHAT_RULES, "groups": []}
+            typed |= {"section": _CHAT_RULES, "groups": [], "more": 0}
             return service.answer(request, "settings/page.html", {**facts, **typed}, _status(error))
         return back_to("/settings", "saved", section=_CHAT_RULES)
 
@@ -159,6 +162,9 @@ async def _overview(service: PageServices, request: Request) -> dict[str, Any]:
         with suppress(StoreUnavailable):
             before = _row(asked.get("before"))
             history = await settings.history(limit=_HISTORY + 1, before=before)
+    found = _matching(groups, search)
+    matching = sum(len(one.fields) for one in found)
+    shown = _first(found) if search else [one for one in groups if one.name == section]
     return {
         "title": "Settings",
         "path": "/settings",
@@ -166,9 +172,8 @@ async def _overview(service: PageServices, request: Request) -> dict[str, Any]:
         "sections": sections,
         "section": section,
         "root": next((one.parent or one.name for one in sections if one.name == section), ""),
-        "groups": _matching(groups, search)
-        if search
-        else [one for one in groups if one.name == section],
+        "groups": shown,
+        "more": matching - sum(len(one.fields) for one in shown) if search else 0,
         "search": search,
         "history": history if history is None else history[:_HISTORY],
         "older": history[_HISTORY - 1].id if history and len(history) > _HISTORY else None,
@@ -230,20 +235,32 @@ def _is_channel(group: str) -> bool:
     return group.startswith("channels.") and len(_keys(group)) == 2
 
 
-def _matching(groups: Iterable[SettingGroup], search: str) -> list[SettingGroup]:
-    """Return the settings in whose path, value, origin or description a text occurs."""
+def _matching(groups: Sequence[SettingGroup], search: str) -> list[SettingGroup]:
+    """Return the settings in whose path a text occurs, then those that have it elsewhere."""
     word = search.casefold()
-    found = []
+
+    def is_named(one: Setting) -> bool:
+        return word in one.path.casefold()
+
+    def is_described(one: Setting) -> bool:
+        words = f"{value_text(one)}\n{one.origin}\n{one.about}"
+        return word in words.casefold() and not is_named(one)
+
+    return [
+        replace(group, fields=fields)
+        for matches in (is_named, is_described)
+        for group in groups
+        if (fields := tuple(one for one in group.fields if matches(one.setting)))
+    ]
+
+
+def _first(groups: Iterable[SettingGroup]) -> list[SettingGroup]:
+    """Return groups with as many settings as a search shows."""
+    left, found = _FOUND, []
     for group in groups:
-        fields = tuple(
-            one
-            for one in group.fields
-            if word
-            in f"{one.setting.path}\n{value_text(one.setting)}\n{one.setting.origin}\n"
-            f"{one.setting.about}".casefold()
-        )
-        if fields:
-            found.append(replace(group, fields=fields))
+        if left > 0:
+            found.append(replace(group, fields=group.fields[:left]))
+            left -= len(group.fields)
     return found
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,7 @@ from importlib.resources.abc import Traversable
 from typing import Final
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from goclaw_py import operations
 from goclaw_py.core import text as formatting
@@ -31,6 +32,13 @@ from goclaw_py.web.roles import may
 NONE: Final = "\u2013"
 """A dash in place of a missing value."""
 
+_END_OF_ISOLATE: Final = "\u2069"
+_CLOSED_BY: Final = {
+    **dict.fromkeys("\u202a\u202b\u202d\u202e", "\u202c"),
+    **dict.fromkeys("\u2066\u2067\u2068", _END_OF_ISOLATE),
+}
+"""Marks that change the direction of what follows, with what ends each."""
+_MARKS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _EXACT: Final = Markup(" data-exact")
 _CLOCK: Final = Markup(" data-clock")
 
@@ -150,6 +158,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
+            finalize=with_closed_marks,
         )
         self._templates.filters.update(
             when=when,
@@ -164,6 +173,7 @@ class Pages:
             markdown=html_of,
             read=read,
             pretty=pretty,
+            verbatim=escape,
         )
         self._templates.tests["opened_by"] = _is_opened_by
         tabs = [tuple(one for one in group if one.address not in absent) for group in TABS]
@@ -232,6 +242,26 @@ def _symbol(icon: Traversable) -> str:
     """Return an icon as a symbol, which pages use by its name."""
     shapes = icon.read_text("utf-8").partition(">\n")[2].partition(">\n")[2].rpartition("</svg>")[0]
     return f'<symbol id="{icon.name.removesuffix(".svg")}" viewBox="0 0 24 24">{shapes}</symbol>'
+
+
+def with_closed_marks(value: object) -> object:
+    """Return a text in which marks of direction end, so that they turn nothing behind it.
+
+    Elements do not end them: browsers let an unclosed isolate swallow the end of a ``bdi``.
+    A template writes what comes back in a form, or is compared, with the filter ``verbatim``.
+    """
+    if not isinstance(value, str) or value.isascii() or isinstance(value, Markup):
+        return value
+    ends: list[str] = []
+    for mark in _MARKS.findall(value):
+        if mark in _CLOSED_BY:
+            ends.append(_CLOSED_BY[mark])
+        elif mark in ends[-1:]:
+            ends.pop()
+        elif mark == _END_OF_ISOLATE and mark in ends:
+            while ends.pop() != mark:
+                pass
+    return value + "".join(reversed(ends))
 
 
 def when(value: datetime | None, *, exact: bool = False, clock: bool = False) -> Markup:

@@ -212,6 +212,8 @@ function update(old, fresh) {
 
 // Shows a new state of the live part, and the numbers in the menu that came with it.
 function show(part, fresh) {
+  showTimes(fresh);
+  sortTables(fresh);
   for (const { dataset, value } of fresh.querySelectorAll("[data-counts]"))
     for (const count of document.querySelectorAll(`[data-count="${dataset.counts}"]`)) count.textContent = value;
   // What belongs to other places of the page.
@@ -232,8 +234,6 @@ function follow(part) {
     part: ({ data }) => {
       const fresh = document.createElement("template");
       fresh.innerHTML = data;
-      showTimes(fresh.content);
-      sortTables(fresh.content);
       show(part, fresh.content);
       document.dispatchEvent(new Event("part"));
       away = "";

@@ -184,3 +184,17 @@ async def test_edits_without_effect_are_told(browser: Browser, control: FakeCont
 async def test_too_many_fields_are_refused(browser: Browser) -> None:
     fields = {f"value:{number}": "x" for number in range(300)}
     assert (await browser.send_form(LANES, **fields)).status_code == 400
+
+
+async def test_a_search_shows_names_first_and_no_more_than_fifty(
+    browser: Browser, control: FakeControl
+) -> None:
+    one = control.settings.seen.settings[0]
+    many = [replace(one, path=f"lanes.l{n}.size", about="sizes and models") for n in range(60)]
+    model = replace(one, path="runs.model")
+    control.settings.seen = replace(control.settings.seen, settings=(*many, model))
+    found = (await browser.get("/settings/found?q=MODEL")).text
+    assert "61 settings with" in found
+    assert found.index("<code>model</code>") < found.index("<code>l0.size</code>")
+    assert found.count('class="wide text"') == 50
+    assert "11 more settings match" in found

@@ -77,8 +77,8 @@ async def test_people_are_named_and_each_chart_has_its_values_in_a_table(
     assert "nobody" in text
     assert "1 failed" in text
     assert "1 min 1 s or less for 95 %" in text
-    for name, count in (("Messages in", "40"), ("Messages out", "1,234")):
-        assert re.search(f'data-label="{name}" data-value="[0-9]+">{count}<', text)
+    for count in ("40", "1,234"):
+        assert re.search(f'data-value="[0-9]+">{count}<', text)
     assert "Messages received, from" in text
 
 
