@@ -45,11 +45,13 @@ def copied() -> list[tuple[str, str]]:
         pieces = {id(one) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
                   for one in node.values}  # fmt: skip
         for node in ast.walk(tree):
+            if not isinstance(node, ast.JoinedStr | ast.Constant):
+                continue
             text = ""
             if isinstance(node, ast.JoinedStr):
                 parts = (getattr(one, "value", "") for one in node.values)
                 text = "".join(one if isinstance(one, str) else "1" for one in parts)
-            elif isinstance(node, ast.Constant) and id(node) not in pieces:
+            elif id(node) not in pieces:
                 text = re.sub(r"\{\w+\}", "1", str(node.value))
             if re.match(r"goclaw [a-z]+( |$)(?!is ready)", text) and "\n" not in text:
                 found.append((f"{file.name}:{node.lineno}", text))

@@ -125,9 +125,9 @@ def routes(service: PageServices) -> list[Route]:
             await service.control.settings.change([change], source=_source(request))
         except (SettingError, SettingChanged, StoreUnavailable) as error:
             facts = await _overview(service, request)
-            typed = {"chat": {**facts["chat"], **given}, "error": _sentence(error)}
-            typed |= {"section": _CHAT_RULES, "groups": [], "more": 0}
-            return service.answer(request, "settings/page.html", {**facts, **typed}, _status(error))
+            facts |= {"chat": {**facts["chat"], **given}, "error": _sentence(error)}
+            facts |= {"section": _CHAT_RULES, "groups": [], "more": 0}
+            return service.answer(request, "settings/page.html", facts, _status(error))
         return back_to("/settings", "saved", section=_CHAT_RULES)
 
     return [
