@@ -42,13 +42,11 @@ from goclaw_py.core.messages import (
 from goclaw_py.core.run_events import (
     ButtonsUsed,
     LineReceived,
-    PressAnswered,
     RoleChanged,
     RunEnded,
     RunSignal,
     RunStarted,
     RunText,
-    RunTool,
     RunWaiting,
     RunWaits,
 )
@@ -74,20 +72,6 @@ _ASKED: Final = 200
 _OPTIONS: Final = ("uploads", "max_bytes", "max_files")
 SIGNALS: Final = 256
 """The number of signals that wait for a slow terminal."""
-
-
-_Shown = (
-    RunStarted
-    | RunText
-    | RunTool
-    | RunWaiting
-    | RunEnded
-    | OpenButtons
-    | ButtonsUsed
-    | LineReceived
-    | PressAnswered
-)
-"""Signals that terminals get."""
 
 
 @dataclass(slots=True)
@@ -138,7 +122,7 @@ class _Terminal:
     """The queue of a terminal. Messages are never dropped, streamed text is."""
 
     def __init__(self) -> None:
-        self._events: deque[_Shown | _Sending] = deque()
+        self._events: deque[ChatEvent | _Sending] = deque()
         self._chars = 0
         self._lost: set[RunId] = set()
         self._filled = asyncio.Event()
@@ -150,7 +134,7 @@ class _Terminal:
         if sending in self._events:
             self._events.remove(sending)
 
-    def print_signal(self, signal: _Shown) -> None:
+    def print_signal(self, signal: ChatEvent) -> None:
         match signal:
             case RunText(run_id):
                 if run_id not in self._lost:
@@ -189,7 +173,7 @@ class _Terminal:
         if oldest is not None and len(self._events) >= SIGNALS:
             self._events.remove(oldest)
 
-    def _push(self, event: _Shown | _Sending) -> None:
+    def _push(self, event: ChatEvent | _Sending) -> None:
         self._events.append(event)
         self._filled.set()
 

@@ -247,8 +247,8 @@ def _symbol(icon: Traversable) -> str:
 def with_closed_marks(value: object) -> object:
     """Return a text in which marks of direction end, so that they turn nothing behind it.
 
-    Elements do not end them: browsers let an unclosed isolate swallow the end of a ``bdi``.
-    A template writes what comes back in a form, or is compared, with the filter ``verbatim``.
+    The end of an element does not always end them. A template writes what comes back in a form,
+    or is compared, with the filter "verbatim".
     """
     if not isinstance(value, str) or value.isascii() or isinstance(value, Markup):
         return value
