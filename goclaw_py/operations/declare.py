@@ -74,6 +74,7 @@ class Operation:
         body: Makes the whole body from the record among the arguments; the others are query
             parameters.
         without: The path if the argument in that of ``route`` is None.
+        former: The path before 0.1.0, which is served until 1.0.
     """
 
     route: str
@@ -84,6 +85,7 @@ class Operation:
     read: Callable[[Any], Any] | None = None
     without: str = ""
     body: Callable[[Any], object] | None = None
+    former: str = ""
 
     def __call__(self, method: _Method) -> _Method:
         """Declare it of a method."""
@@ -154,7 +156,7 @@ class Noun:
         """Yield each route of the API and of the pages, with its least role."""
         for one in self.operations.values():
             yield one.route, one.least
-            if one.without:
-                yield f"{one.route.split()[0]} {one.without}", one.least
+            for path in filter(None, (one.without, one.former)):
+                yield f"{one.route.split()[0]} {path}", one.least
         for least, routes in self.pages.items():
             yield from ((route, least) for route in routes)

@@ -53,12 +53,12 @@ class Deliveries:
         self._clock = clock
         self._meter = meter
 
-    @operation("GET /api/outbox", Least.VIEWER)
+    @operation("GET /api/deliveries", Least.VIEWER, former="/api/outbox")
     async def outbox(self, query: OutboxQuery = ALL_OUTGOING) -> list[OutboxRow]:
         """Return outgoing messages, the newest first."""
         return await self._store.outbox(query)
 
-    @operation("GET /api/outbox/counts", Least.VIEWER)
+    @operation("GET /api/deliveries/counts", Least.VIEWER, former="/api/outbox/counts")
     async def counts(self, only: MessageFilter = ALL_MESSAGES) -> MessageCounts:
         """Return how many messages are in each state."""
         outgoing, (failed, waiting) = await asyncio.gather(
@@ -66,7 +66,7 @@ class Deliveries:
         )
         return MessageCounts(outgoing, failed, waiting)
 
-    @operation("GET /api/outbox/{row_id}", Least.VIEWER)
+    @operation("GET /api/deliveries/{row_id}", Least.VIEWER, former="/api/outbox/{row_id}")
     async def outbox_row(self, row_id: int) -> OutboxRow:
         """Return an outgoing message. Raises ``NotFound``."""
         row = await self._store.outbox_row(row_id)
@@ -74,12 +74,24 @@ class Deliveries:
             raise NotFound(f"there is no delivery {row_id}")
         return row
 
-    @operation("POST /api/outbox/retry", Least.OPERATOR, changes.RETRY_OUTBOX, key="retried")
+    @operation(
+        "POST /api/deliveries/retry",
+        Least.OPERATOR,
+        changes.RETRY_OUTBOX,
+        key="retried",
+        former="/api/outbox/retry",
+    )
     async def retry_outbox(self, ids: Collection[int]) -> int:
         """Retry failed and dropped messages; return their number (SPEC IO-3)."""
         return await self._store.retry_outbox(ids, now=self._clock.now())
 
-    @operation("POST /api/outbox/drop", Least.OPERATOR, changes.DROP_OUTBOX, key="dropped")
+    @operation(
+        "POST /api/deliveries/drop",
+        Least.OPERATOR,
+        changes.DROP_OUTBOX,
+        key="dropped",
+        former="/api/outbox/drop",
+    )
     async def drop_outbox(self, ids: Collection[int]) -> int:
         """Drop failed and waiting messages; return their number."""
         dropped = await self._store.drop_outbox(ids, now=self._clock.now())
@@ -87,12 +99,12 @@ class Deliveries:
             self._meter.delivered(channel, Delivery.DROPPED)
         return dropped.total()
 
-    @operation("GET /api/inbox", Least.VIEWER)
+    @operation("GET /api/deliveries/incoming", Least.VIEWER, former="/api/inbox")
     async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:
         """Return incoming messages that failed, or that have not ended; the newest first."""
         return await self._store.dead_letters(query)
 
-    @operation("GET /api/inbox/{row_id}", Least.VIEWER)
+    @operation("GET /api/deliveries/incoming/{row_id}", Least.VIEWER, former="/api/inbox/{row_id}")
     async def dead_letter(self, row_id: int) -> DeadLetter:
         """Return an incoming message in any state. Raises ``NotFound``."""
         found = await self._store.dead_letter(row_id)
@@ -100,12 +112,24 @@ class Deliveries:
             raise NotFound(f"there is no incoming message {row_id}")
         return found
 
-    @operation("POST /api/inbox/retry", Least.OPERATOR, changes.RETRY_INBOX, key="retried")
+    @operation(
+        "POST /api/deliveries/incoming/retry",
+        Least.OPERATOR,
+        changes.RETRY_INBOX,
+        key="retried",
+        former="/api/inbox/retry",
+    )
     async def retry_dead_letters(self, ids: Collection[int]) -> int:
         """Retry messages that ended without an answer; return their number."""
         return await self._store.retry_dead_letters(ids, now=self._clock.now())
 
-    @operation("POST /api/inbox/drop", Least.OPERATOR, changes.DISMISS, key="dropped")
+    @operation(
+        "POST /api/deliveries/incoming/drop",
+        Least.OPERATOR,
+        changes.DISMISS,
+        key="dropped",
+        former="/api/inbox/drop",
+    )
     async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
         """Dismiss messages that ended without an answer; return their number."""
         return await self._store.dismiss_dead_letters(ids)

@@ -51,7 +51,7 @@ Selected = Annotated[MessageFilter, Depends(_selected)]
 
 
 class RowsBody(Body):
-    """Ids of outbox or inbox rows."""
+    """Numbers of deliveries or of incoming messages."""
 
     ids: RowIds
 
@@ -72,10 +72,10 @@ class DroppedRows:
 
 def outbox_routes(control: Control) -> APIRouter:
     """Return the routes about outgoing messages."""
-    api = APIRouter(tags=["outbox"])
+    api = APIRouter(tags=["deliveries"])
 
     @serve(api, Deliveries.outbox, responses=LINK)
-    async def outbox(
+    async def deliveries(
         page: Page,
         only: Selected,
         limit: Limit = 50,
@@ -116,10 +116,10 @@ def outbox_routes(control: Control) -> APIRouter:
 
 def inbox_routes(control: Control) -> APIRouter:
     """Return the routes about incoming messages."""
-    api = APIRouter(tags=["inbox"])
+    api = APIRouter(tags=["deliveries"])
 
     @serve(api, Deliveries.dead_letters, responses=LINK)
-    async def inbox(
+    async def incoming(
         page: Page,
         only: Selected,
         limit: Limit = 50,

@@ -96,7 +96,7 @@ class People:
         if not await self._store.revoke(channel, account, sender_id):
             raise NotFound(f"nobody with the id {sender_id!r} is known on {channel}/{account}")
 
-    @operation("GET /api/pairing", Least.VIEWER)
+    @operation("GET /api/people/requests", Least.VIEWER, former="/api/pairing")
     async def requests(self) -> list[PairingApplicant]:
         """Return the people who request access with a pairing code."""
         return [
@@ -107,7 +107,9 @@ class People:
             if one.peer is PeerKind.DIRECT
         ]
 
-    @operation("POST /api/pairing/approve", Least.ADMIN, changes.APPROVE)
+    @operation(
+        "POST /api/people/approve", Least.ADMIN, changes.APPROVE, former="/api/pairing/approve"
+    )
     async def approve(self, code: str, *, guest: bool) -> Person:
         """Approve the person with this pairing code. Raises ``NotFound``."""
         person = await self._store.approve(code_hash(code), guest=guest, now=self._clock.now())

@@ -68,7 +68,7 @@ def people_routes(control: Control) -> APIRouter:
         await control.people.revoke(body.channel, body.account, body.sender_id, forget=body.forget)
 
     @serve(api, People.requests)
-    async def pairing() -> list[PairingApplicant]:
+    async def requests() -> list[PairingApplicant]:
         """List the people who request access."""
         return await control.people.requests()
 

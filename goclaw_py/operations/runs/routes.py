@@ -162,6 +162,6 @@ def _one(api: APIRouter, control: Control) -> None:
 
         `run` has its facts, tool calls and usage, `entries` the history entries that it added,
         `said` its outgoing messages, `steps` what it did step by step, also before a crash,
-        `retryable` the incoming messages that `POST /api/inbox/retry` can retry.
+        `retryable` the incoming messages that `POST /api/deliveries/incoming/retry` can retry.
         """
         return await control.runs.record(prefix)

@@ -112,7 +112,7 @@ def make_api(
     for of_noun in (
         *(settings_routes, audit_routes, approval_routes, people_routes, name_routes),
         *(sign_in_routes, token_routes, session_routes, run_routes, usage_routes),
-        *(outbox_routes, inbox_routes),
+        *(inbox_routes, outbox_routes),
     ):
         _include(app, of_noun(control), "")
     _include(app, schedule_routes(control), "/api/schedule", responses=None)

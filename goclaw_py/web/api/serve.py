@@ -16,5 +16,13 @@ def serve(
     api: APIRouter, operation: Callable[..., Any], **options: Any
 ) -> Callable[[_Handler], _Handler]:
     """Let a function answer requests for an operation; ``options`` are those of a route."""
-    verb, path = declared(operation).route.split()
-    return api.api_route(path, methods=[verb], **options)
+    wanted = declared(operation)
+    verb, path = wanted.route.split()
+
+    def add(handler: _Handler) -> _Handler:
+        if wanted.former:
+            hidden = {**options, "include_in_schema": False}
+            api.add_api_route(wanted.former, handler, methods=[verb], **hidden)
+        return api.api_route(path, methods=[verb], **options)(handler)
+
+    return add

@@ -16,6 +16,7 @@ from goclaw_py.core.errors import (
     StoreUnavailable,
 )
 from goclaw_py.core.ids import LaneName
+from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.records import SessionQuery
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import Refused
@@ -189,7 +190,7 @@ async def test_a_body_over_the_limit_is_refused_without_being_announced(api: Api
         for _ in range(5):
             yield b"x" * (wire.MAX_BODY_BYTES // 4)
 
-    answer = await api.client.post("/api/outbox/retry", content=chunks(), headers=JSON)
+    answer = await api.client.post("/api/deliveries/retry", content=chunks(), headers=JSON)
     assert (answer.status_code, "longer than" in answer.json()["error"]) == (413, True)
 
 
@@ -204,11 +205,11 @@ async def test_the_api_describes_itself(api: Api) -> None:
         "put /api/lanes/{name}": "Resized",
         "get /api/runs/active": "ActiveRuns",
         "get /api/sessions/{key}/queue": "QueueView",
-        "get /api/outbox/{row_id}": "OutboxRow",
-        "post /api/outbox/drop": "DroppedRows",
-        "get /api/inbox/{row_id}": "DeadLetter",
-        "post /api/inbox/retry": "Retried",
-        "post /api/inbox/drop": "DroppedRows",
+        "get /api/deliveries/{row_id}": "OutboxRow",
+        "post /api/deliveries/drop": "DroppedRows",
+        "get /api/deliveries/incoming/{row_id}": "DeadLetter",
+        "post /api/deliveries/incoming/retry": "Retried",
+        "post /api/deliveries/incoming/drop": "DroppedRows",
     }.items():
         method, path = operation.split()
         kinds = {
@@ -219,6 +220,25 @@ async def test_the_api_describes_itself(api: Api) -> None:
         assert {"404", "409", "422"} <= kinds.keys()
     size = described["components"]["schemas"]["ResizeBody"]["properties"]["concurrency"]
     assert (size["type"], size["minimum"], size["maximum"]) == ("integer", 1, 100_000)
+
+
+async def test_former_paths_are_served_and_not_described(api: Api) -> None:
+    described = (await api.client.get("/openapi.json")).json()["paths"]
+    former = {
+        one.route.split()[0] + one.former: one
+        for noun in NOUNS
+        for one in noun.operations.values()
+        if one.former
+    }
+    assert len(former) == 11
+    for one in former.values():
+        verb, path = one.route.split()
+        assert path in described, path
+        assert one.former not in described, path
+        numbered = [text.replace("{row_id}", "8") for text in (one.former, path)]
+        body = {"ids": [8], "code": "QWERTZ12"} if verb == "POST" else None
+        answers = [await api(verb, text.removeprefix("/api"), body) for text in numbered]
+        assert answers[0][0] == answers[1][0] != 405, path
 
 
 async def test_without_terminals_there_is_no_chat() -> None:

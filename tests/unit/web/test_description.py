@@ -153,7 +153,16 @@ def test_lists_say_how_to_read_on(document: dict[str, Any]) -> None:
         if "Link" in operation["responses"].get("200", {}).get("headers", {})
     }
     assert paged == {
-        *("runs", "runs/timeline", "sessions", "inbox", "outbox", "people", "chats", "heard"),
+        *(
+            "runs",
+            "runs/timeline",
+            "sessions",
+            "deliveries/incoming",
+            "deliveries",
+            "people",
+            "chats",
+            "heard",
+        ),
         *("approvals", "heartbeat-runs", "heartbeats/{agent}/runs", "occurrences"),
         *("jobs/{job}/log", "settings/history", "audit"),
     }
