@@ -1,4 +1,14 @@
-"""Telegram. Importing this loads no library; that happens when the first bot connects."""
+"""Telegram. Importing this loads no library; that happens when the first bot connects.
+
+The rules of SPEC CHAN-2:
+
+Telegram over **python-telegram-bot** and over **aiogram** (`library = …`): API clients behind one
+adapter; the same tests pass over both. Long polling (own loop; offset bound to the bot id) and
+webhook (`webhook_url`; secret derived from the token, constant-time; calls with another one are
+counted, logged and shown for an hour; 200 after the commit; served by the gateway at `[web]` host
+and port, loopback by default, behind a reverse proxy). Polling removes a webhook that is set. Two
+accounts with one bot are an error of the settings, whichever way they receive.
+"""
 
 from __future__ import annotations
 

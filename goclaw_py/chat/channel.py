@@ -3,6 +3,16 @@
 A new channel is one module with a ``ChannelKind`` registered under the entry point group
 ``goclaw_py.channels``; nothing else changes. ``goclaw_py.testing.conformance`` is the suite that it
 has to pass.
+
+The rules of SPEC CHAN-1:
+
+One protocol: receive (into the inbox), send, edit, activity (typing, reaction), capabilities. A new
+channel is one module and passes the shipped conformance suite; no change elsewhere. A gateway is
+ready once every channel has imported what it needs to receive, which happens while the database
+starts. `/readyz` is 503 until each account has had an answer of its server, or has failed, or is
+refused: a rolling restart waits until webhooks are taken, also if Telegram cannot be reached. One
+that is lost later leaves it 200, and `/healthz` is always 200: no outage of Telegram makes an
+orchestrator end or leave a gateway that has worked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,15 @@
-"""Outcomes of requests. Every request ends in exactly one outcome (SPEC QUEUE-10)."""
+"""Outcomes of requests. Every request ends in exactly one outcome (SPEC QUEUE-10).
+
+The rules of SPEC QUEUE-10:
+
+Every request ends in exactly one outcome: completed, failed, cancelled, dropped, rejected,
+timed_out, abandoned, interrupted (by shutdown), lost (crash). An exception in a run is an outcome
+and never blocks a queue, also `sys.exit` in a task that an agent has made, and a cancellation that
+nobody asked for; nor does one while its end is built or stored: what would have been completed is
+then stored as failed, with its prompt in the history, for chats, jobs, heartbeats and subagents
+alike. What is stored as running although its node has no task for it ends lost within a minute, and
+runs again as after a crash (IO-2, CRON-5); for an hour `status` and `why` say so.
+"""
 
 from __future__ import annotations
 

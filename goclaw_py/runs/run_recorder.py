@@ -1,4 +1,15 @@
-"""The record of a run, collected during the run and stored at its end (SPEC OPS-5)."""
+"""The record of a run, collected during the run and stored at its end (SPEC OPS-5).
+
+The rules of SPEC OPS-8:
+
+The journal, the session history and the run record are one source. `runs show` lists the steps of a
+run of any outcome, also in progress: number, kind, tool, text, tokens (`GET /api/runs/{id}/record`,
+page of the run). A step that cannot be read is listed as `unreadable`. - `sessions fork SESSION
+[--at RUN]` copies what a session remembers (history, summary, pinned facts) into a new one,
+`agent:<a>:console:direct:fork-<id>`: now, or when RUN ended, also if it was undone or reset since
+(then without the summary, if that stands for more). Forks from one point are equal; the original
+does not change.
+"""
 
 from __future__ import annotations
 

@@ -23,6 +23,18 @@ forgotten  this node has expired: other nodes have the claim      (over)
 
 Everything is stored in the name of ``Execution.node``. If the row has another holder by then, the
 store raises ``Fenced``, and neither end nor notifications are stored.
+
+The rules of SPEC CRON-5:
+
+One row per (job, scheduled_at) that has not ended, claimed with owner, lease and fence (`FOR UPDATE
+SKIP LOCKED`); the lease is renewed from claim to end, waiting and retries included; a process
+claims no more than its lane can start plus as many again. A dead owner's run ends `lost`; with
+`misfire = once` the occurrence is released (≤ 3 attempts: runs that were lost, not claims whose
+process died before a run started; in the library, which stores no runs, each lost claim counts;
+then it stays `lost`, and one message says what the attempts had done, as in IO-2, if tools with
+side effects were called also to the owner of a job that tells no failures). So each occurrence is
+in one process at a time and runs again only after a crash, which is shown. Start-up never touches
+another process's live runs.
 """
 
 from __future__ import annotations

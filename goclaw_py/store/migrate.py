@@ -3,6 +3,18 @@
 ``migrations/`` holds numbered pairs ``NNNN_name.up.sql`` and ``NNNN_name.down.sql``. Each file is
 one transaction; one process migrates at a time; a file must not change after it was applied
 (SPEC DB-2).
+
+The rules of SPEC DB-2:
+
+Numbered files in `migrations/`, under an advisory lock, up and down, checksummed; a landed file
+never changes, and a change of the schema is a new one; `run` migrates (after a backup when
+embedded; `--no-migrate` refuses instead), and commands that store something without a gateway do;
+those that only read say which migrations are pending, and change nothing. A file is one
+transaction: after a kill within one, the server gives it up within seconds, also while it waits for
+a lock, and the next start begins with that file again; a gateway that finds another process at it
+waits. Each keeps the previous release working. A database of an unreleased version is refused in
+one line. A stored reason, trigger or kind that a release does not know is shown as it is stored.
+`timestamptz`, `jsonb`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,15 @@
-"""``/undo``: remove the last turn from the conversation (CMD-7)."""
+"""``/undo``: remove the last turn from the conversation (CMD-7).
+
+The rules of SPEC CMD-7:
+
+`/undo` removes the last turn, prompt and reply, from what the agent reads of the conversation;
+repeated, the turn before. The answer quotes the prompt and lists the calls with side effects of its
+run (and of interrupted runs that it continued), which are not undone. Removal, end of the command
+and answer are one transaction: after a crash it undoes nothing more. Nothing is undone while
+something runs or waits in the session, beyond `/new`, or of what a summary stands for; the answer
+says so. Notes of jobs and pinned facts stay, and so do the entries in the record of the run
+(OPS-8). In a group: owners and admins, or anyone where `stop = "anyone"`.
+"""
 
 from __future__ import annotations
 

@@ -76,4 +76,14 @@ What is known of a message beside its turn belongs to its mailbox, because it ou
   may list the row as older than its own, and a channel may deliver the message again.
 - A stop that is not stored is a fact of the message. Its turn may end, be released or expire
   before; no run may start with the message then, here or under the next id of this process.
+
+The rules of SPEC IO-2:
+
+`kill -9` at any moment loses no accepted message: unfinished ones run again, in order, at most 3
+attempts (an attempt counts when its run started; that of the first speculative run may be undone by
+a crash of the database server before the run's next write); then `lost`, and the sender is told in
+one message, with which tools those attempts had completed, which had failed and of which the
+outcome is unknown. After the second crash on one message the session's other messages go first.
+Messages that a run began with are one turn again after an interruption of it (crash, fail-over,
+lost lease, shutdown, answer to an approval).
 """

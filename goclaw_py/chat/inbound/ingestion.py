@@ -6,6 +6,15 @@ of the batch; everything else only after it (SPEC IO-1, CMD-1).
 A message goes through ``accept`` (admit and commit), ``_process_committed`` (in the order of its
 session, or after a ``reload``), ``_process`` (a bug or a lost database ends here),
 ``_start_turn_or_command``, ``_start_turn`` and ``submit``.
+
+The rules of SPEC IO-1:
+
+An inbound message is committed to `inbox` *before* the channel is told that it was received
+(Telegram: a batch is one transaction, then the offset moves). External id =
+`<chat>:<bot>:<message>[:<edit date>]`, `press:<bot>:<callback id>` for presses; duplicates are
+dropped. Each bot counts its messages by itself, so the bot's id is part of every id of a message
+(also of drafts, and of what is replied to or pressed). After another bot's token was put behind an
+account, nothing replies to, edits or searches messages of the former bot.
 """
 
 from __future__ import annotations

@@ -3,6 +3,15 @@
 Three limits apply together: a gap between two messages of a chat, messages of a chat per minute,
 and messages of the account per second. Edits count as messages. Drafts get at most half of the last
 two, so that there is always room for messages.
+
+The rules of SPEC IO-4:
+
+Order per chat; one slow or flooded chat delays no other. Pacing: 1/s per chat, from the answer to
+one message to the next, 20/min per group, 30/s overall (settings). Edits count; an album counts as
+many messages as it has files;  drafts of a group use at most half, and so do those of all chats;
+finals and new messages go first; answers to `/stop` go before them; typing and marks never count. A
+message is claimed only when the rate limits allow it, so a message that waited is never a possible
+duplicate.
 """
 
 from __future__ import annotations

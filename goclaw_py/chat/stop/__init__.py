@@ -56,4 +56,14 @@ How a stop is recognised, and what it meets.
   the session has just died, it waits up to 15 s until another one has taken the session over,
   stops it there and says what; so does a new conversation from outside. A node that is silent, or
   of which nobody takes over, is named.
+
+The rules of SPEC CMD-3:
+
+A cancelled run publishes an *empty outbound message*: a signal to the channel (never an outbox row)
+with account, chat and thread — typing stops, status reaction is cleared, a streamed draft is closed
+and marked (by an edit that is stored with the run's end, so that no crash leaves it open). A
+stopped message ends with the commit of the `/stop`, even if its run takes long to end: no crash
+makes it run again. After a crash start-up sends the signal for interrupted runs; a draft whose
+messages run again stays open, and the next run continues in it; a draft that no run continues is
+closed by an outbox row, or, if its id was never stored, searched and removed (IO-5).
 """

@@ -1,4 +1,14 @@
-"""Turns the reply of a heartbeat run into an alert or nothing (SPEC HB-6 to HB-8, HB-10)."""
+"""Turns the reply of a heartbeat run into an alert or nothing (SPEC HB-6 to HB-8, HB-10).
+
+The rules of SPEC HB-7:
+
+Dedup: key = agent, target, text (token and markup removed, NFC, blanks collapsed); the same within
+24 h of first delivery is `duplicate`, over restarts and processes; A, B, A sends A once. It counts
+from confirmed delivery; a waiting alert counts as sent, a failed one does not. A failed one is told
+in the next most recent chat, once, with the reason, by the names of chat and topic, and counts as
+told there, so that the same is `duplicate` for 24 h; as long as there is none it is looked for
+again, for 24 h.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,16 @@
 
 Pure and lazy: the checks are ordered by their cost, and ``decide`` asks for a fact only if all
 checks before it have passed. The caller finds the fact and calls it again.
+
+The rules of SPEC HB-1:
+
+Per agent; every 30 min (≥ 1 s; `0` or `enabled = false` is off). Claim first, then the checks,
+cheapest first, no model call before the last: enabled → mute → active hours → meaningful content
+(or waiting events) → agent idle → budget. The grid (first enabling + offset + k·interval, k ≥ 0,
+offset = hash(agent) mod min(interval, 5 min)) is stored; restarts, skips, deferrals and wakes never
+move it; times missed while down give one heartbeat run. When the clock goes back, and at the start,
+a next run further ahead than one interval becomes the next point of the grid, and neither wakes nor
+items of the checklist wait for the old time.
 """
 
 from __future__ import annotations

@@ -2,6 +2,16 @@
 
 Pure: ``executions`` carries out the decisions, the store stores them. They concern one scheduled
 occurrence; manual runs do not change their job.
+
+The rules of SPEC CRON-7:
+
+Retry inside an occurrence: 3 retries, `min(2 s · 2^n, 30 s) ± 25 %` (`tenacity`); `retry.on =
+transient` (default) | `any`; never after a tool with side effects ran. Transient, for agents of all
+kinds and for handlers of the library alike: `ConnectionError`, `TimeoutError`, `AgentError(…,
+retryable=True)`, an unavailable database, a failed work source. A request to a model that its
+server refused (AGENT-8) was repeated already, 5 times in runs of jobs and heartbeats, and is not
+repeated by a run. The lane slot is free between attempts, the lease kept; interruptible. Each
+attempt has its own run id.
 """
 
 from __future__ import annotations

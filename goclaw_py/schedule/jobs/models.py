@@ -1,4 +1,15 @@
-"""Jobs: their definition and their state (SPEC CRON-0, CRON-11)."""
+"""Jobs: their definition and their state (SPEC CRON-0, CRON-11).
+
+The rules of SPEC CRON-11:
+
+States `active, paused, completed, failed, disabled`. Pause or delete during a run takes precedence;
+so it does over a released occurrence that waits: that ends as it is, one that waits for its session
+as `skipped` (`busy`), for an answer as `cancelled` (`stopped`); a manual run waits until its job is
+deleted. An edit takes precedence over the run's own rescheduling (revision). A run uses the
+definition at its claim. Pause clears the next run; resume computes it from now. `run now` works in
+every state, changes neither state, counters nor next run, and answers with the run id or
+`already_running | at_capacity | no_work | not_found`.
+"""
 
 from __future__ import annotations
 
