@@ -91,6 +91,16 @@ def test_a_page_fits_its_screen_and_everybody_who_reads_it(
         assert len(found.wanted) > len(NAVIGATION)
         assert [one for one in found.wanted if one not in found.reached] == []
         assert found.dark == []
+    if screen is DESK:
+        for width in (768, 1440):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert overflow(page) <= 0, width
+        page.set_viewport_size(DESK.options["viewport"])
+    other = "dark" if screen is DESK else "light"
+    # Without motion the colours of links change at once.
+    page.emulate_media(color_scheme=other, reduced_motion="reduce")  # type: ignore[arg-type]
+    assert violations(page) == []
+    page.emulate_media(color_scheme=screen.options["color_scheme"])
     assert seen.complaints == []
 
 
