@@ -100,9 +100,8 @@ def found(page: Page, setting: str) -> Locator:
     """Return the row of a setting among what a search has found."""
     group, _, key = setting.rpartition("/")
     return (
-        page.locator("tbody")
+        page.get_by_role("row")
         .filter(has=page.get_by_role("link", name=group, exact=True))
-        .get_by_role("row")
         .filter(has=page.get_by_text(key, exact=True))
     )
 
