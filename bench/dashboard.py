@@ -290,7 +290,7 @@ def weight(served: Served, sizes: Sizes) -> Report:
     with httpx.Client(base_url=served.url, trust_env=False) as client:
         for path, name in NAVIGATION:
             html = client.get(path, headers={"accept": "text/html"}).content
-            files = sorted(set(re.findall(rb'(?:src|href)="(/static/[^"]+)"', html)))
+            files = sorted(set(re.findall(rb'(?:src|href)="(/static/[^"#]+)', html)))
             own = [len(client.get(file.decode()).content) for file in files]
             whole = (len(html) + sum(own)) / 1024
             figures = (
