@@ -22,6 +22,7 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.ids import JobId, OccurrenceId
 from goclaw_py.core.messages import ExternalId, Target, external_id, person_at
 from goclaw_py.core.targets import Maker, owner_of
+from goclaw_py.core.time.texts import ChatZone
 from goclaw_py.operations.jobs.models import JobChange, JobDraft, Requester, RunNow
 from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import GatewayJobStore, InboxRow, JobQuery
@@ -133,7 +134,7 @@ class JobCommands:
     async def _timezone(self, by: Requester, named: str) -> str:
         now = self._service.clock.now()
         if not named:
-            return texts.timezone(await self._service.zone(by), now)
+            return texts.timezone(await self.zone(by), now)
         chosen = None if named.casefold() == "default" else named
         try:
             zone = await self._service.choose_zone(chosen, by)
@@ -142,18 +143,24 @@ class JobCommands:
         log.info("time_zone_changed", extra={"owner": by.owner, "zone": zone})
         return texts.timezone_changed(zone, now)
 
+    async def zone(self, by: Requester) -> ChatZone:
+        """Return the time zone of a chat."""
+        chosen = None if by.owner is None else await self._store.zone_of(by.owner)
+        usual = self._service.rules.profile.zone or "UTC"
+        return ChatZone(chosen or usual, is_chosen=chosen is not None)
+
     async def coming(self, row: InboxRow) -> list[str]:
         """Return the lines of ``/status`` about the next jobs."""
         query = JobQuery(states=(JobState.ACTIVE,), limit=COMING)
         page = await self._service.search(query, by := asker(row))
-        zone = await self._service.zone(by)
+        zone = await self.zone(by)
         enabled = self._service.rules.enabled
         return texts.next_jobs(page.jobs, zone, self._service.clock.now(), enabled=enabled)
 
     async def _list(self, by: Requester, chat: Target) -> str:
         page = await self._service.search(JobQuery(states=_LISTED_STATES, limit=LISTED), by)
         self._lists[chat] = tuple(job.id for job in page.jobs)
-        zone, enabled = await self._service.zone(by), self._service.rules.enabled
+        zone, enabled = await self.zone(by), self._service.rules.enabled
         return texts.jobs(page.jobs, page.total, zone, self._service.clock.now(), enabled=enabled)
 
     async def _pause(self, name: str, by: Requester) -> str:
@@ -162,7 +169,7 @@ class JobCommands:
 
     async def _resume(self, name: str, by: Requester) -> str:
         job = await self._service.edit(name, JobChange(state=JobState.ACTIVE), by)
-        return texts.resumed(job, await self._service.zone(by), self._service.clock.now())
+        return texts.resumed(job, await self.zone(by), self._service.clock.now())
 
     async def _delete(self, name: str, by: Requester) -> str:
         return texts.deleted((await self._service.delete(name, by)).spec.title)
@@ -221,7 +228,7 @@ class JobCommands:
     async def _again(self, button: JobButton, ran: _Ran, by: Requester) -> str:
         """Create a new job that repeats it. Raises ``JobError``."""
         spec, action = ran.spec, button.action
-        here = await self._service.zone(by)
+        here = await self.zone(by)
         at = again_at(action, due=ran.due_at, now=self._service.clock.now(), zone=spec.zone)
         # A second press has the same name, also in another process or after a crash.
         slug = f"again-{button.occurrence.replace('-', '')}-{action}"

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
+from goclaw_py.chat.commands.jobs import asker
 from goclaw_py.core.budget import Spent
 from goclaw_py.core.ids import AgentName
+from goclaw_py.core.time.zones import utc_day
 from goclaw_py.runs.budget_tracker import BudgetAccount
 
 
 async def _usage(use: CommandUse) -> str:
     row = use.row
     today = await use.services.budget_tracker.today(BudgetAccount(row.session, row.agent))
-    return _text(row.agent, *today)
+    zone, now = await use.services.jobs.zone(asker(row)), use.services.clock.now()
+    # Budgets are per day in UTC, which begins at another time for most people.
+    return _text(row.agent, zone.when(utc_day(now), now), *today)
 
 
-def _text(agent: AgentName, session: Spent, whole: Spent) -> str:
+def _text(agent: AgentName, since: str, session: Spent, whole: Spent) -> str:
     """Return the answer to ``/usage``."""
     lines = [
-        "Today (UTC):",
+        f"Used since {since}:",
         f"This conversation: {_spent(session)}",
         f"Agent {agent}, all conversations: {_spent(whole)}",
     ]

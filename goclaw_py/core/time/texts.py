@@ -30,6 +30,7 @@ def friendly(instant: datetime, zone: str, now: datetime) -> str:
 
     ``today 08:59``, ``tomorrow 09:00``, ``yesterday 23:10``; within six days before or after now
     ``Fri 09:00``; anything else has its date, ``Mon 30 Nov 09:00``, and in another year the year.
+    Seconds are left out, as in what people tell each other.
     """
     here = zone_or_utc(zone)[0]
     there, today = instant.astimezone(here), now.astimezone(here).date()
@@ -39,7 +40,7 @@ def friendly(instant: datetime, zone: str, now: datetime) -> str:
         day = f"{day} {there.day} {_MONTHS[there.month - 1]}"
     if not -7 < days < 7 and there.year != today.year:
         day = f"{day} {there.year}"
-    return f"{day} {_clock(there)}"
+    return f"{day} {there:%H:%M}"
 
 
 def named(instant: datetime, zone: str, now: datetime) -> str:

@@ -308,7 +308,8 @@ def status_lines(view: HeartbeatView, reader: Reader = OPERATOR) -> list[str]:
         f"Heartbeat of {view.heartbeat.agent}: {state_words(view, reader)}.",
         *why(view, reader),
     ]
-    lines.append(sentence(f"alerts go {route_words(view.route, view.policy, reader)}"))
+    if not _unreachable(view, reader):
+        lines.append(sentence(f"alerts go {route_words(view.route, view.policy, reader)}"))
     lines.append(spent_words(view, reader))
     if view.events:
         noun, verb = ("event", "waits") if view.events == 1 else ("events", "wait")

@@ -44,6 +44,7 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.targets import Route, chat_of
 from goclaw_py.core.text import sentence
 from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.texts import ChatZone
 from goclaw_py.records import Place, Store, ToolCall
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.replies.replies import Replies
@@ -152,7 +153,11 @@ class JobNotifications:
         # An error text contains a file name, which the agent has chosen.
         shown = "\n\n".join([shown, *troubles])
         shown = await in_thread_if_long(len(shown), partial(without_token, shown))
-        due = texts.DueTimeText(execution.claimed.due_at, self._clock.now(), job.spec.zone)
+        due = texts.DueTimeText(
+            execution.claimed.due_at,
+            self._clock.now(),
+            ChatZone(job.spec.zone, is_chosen=False),
+        )
         if due.is_late:
             due = await self._due(job, due.at, [target])
         whole = texts.delivery(job.spec, shown, due)
@@ -214,7 +219,8 @@ class JobNotifications:
         own = chat_of(job.owner)
         is_own = own is not None and all(one.whole_chat == own[0] for one in notified)
         here = await self._store.zone_of(job.owner) if is_own else None
-        return texts.DueTimeText(at, self._clock.now(), job.spec.zone, here)
+        zone = ChatZone(here or job.spec.zone, is_chosen=here is not None)
+        return texts.DueTimeText(at, self._clock.now(), zone)
 
     async def _messages(
         self, target: Target, text: str, run: RunId | None = None

@@ -12,7 +12,7 @@ from goclaw_py.chat.outbound.ok_token import NO_REPLY, is_silent, without_token
 from goclaw_py.core.display_names import KnownNames, address, display_name, short_id
 from goclaw_py.core.errors import JobError, NotYours, TooManyJobs, UnknownJob
 from goclaw_py.core.text import clause, sentence, truncate
-from goclaw_py.core.time.texts import friendly, named, rough, weekday, zone_or_utc
+from goclaw_py.core.time.texts import ChatZone, friendly, named, rough, weekday, zone_or_utc
 from goclaw_py.schedule.jobs.execution_models import UnreportedOccurrence, Why
 from goclaw_py.schedule.jobs.models import Job, JobSpec, JobState, Notify
 from goclaw_py.schedule.jobs.schedule import At, describe
@@ -67,14 +67,12 @@ def notify_text(reply: str, notify: Notify) -> tuple[str, Why | None]:
 class DueTimeText:
     """When a job was due, as told to a chat at ``now``.
 
-    Times are in the time zone ``here`` of the chat; if the chat has chosen none, in the ``zone`` of
-    the job, which is then named.
+    ``zone``: that of the chat, or of the job where the chat has chosen none.
     """
 
     at: datetime
     now: datetime
-    zone: str
-    here: str | None = None
+    zone: ChatZone
 
     @property
     def is_late(self) -> bool:
@@ -83,9 +81,7 @@ class DueTimeText:
 
     def when(self, instant: datetime) -> str:
         """Return a point in time, for the readers of the chat."""
-        if self.here is None:
-            return named(instant, self.zone, self.now)
-        return friendly(instant, self.here, self.now)
+        return self.zone.when(instant, self.now)
 
     def __str__(self) -> str:
         """Return when it was due."""
@@ -215,7 +211,7 @@ def work_prompt(prompt: str, title: str, body: str, url: str) -> str:
 # ---------------------------------------------------------------------------- commands
 
 
-def jobs(shown: Sequence[Job], total: int, zone: str, now: datetime, *, enabled: bool) -> str:
+def jobs(shown: Sequence[Job], total: int, zone: ChatZone, now: datetime, *, enabled: bool) -> str:
     """Return the answer to ``/jobs``: the jobs ``shown`` out of ``total``, numbered from 1.
 
     Times are in the zone of the chat; a schedule in another zone is shown with its zone.
@@ -223,23 +219,23 @@ def jobs(shown: Sequence[Job], total: int, zone: str, now: datetime, *, enabled:
     lines = [] if enabled else [OFF]
     if not shown:
         return "\n".join([*lines, NO_JOBS] if enabled else lines)
-    lines += [f"{number}. {_line(job, zone, now)}" for number, job in enumerate(shown, 1)]
+    lines += [f"{number}. {_line(job, zone.name, now)}" for number, job in enumerate(shown, 1)]
     if total > len(shown):
         lines.append(f"… and {total - len(shown)} more.")
-    return "\n".join([*lines, HOW])
+    return "\n".join([*lines, *zone.note, HOW])
 
 
-def next_jobs(coming: Sequence[Job], zone: str, now: datetime, *, enabled: bool) -> list[str]:
+def next_jobs(coming: Sequence[Job], zone: ChatZone, now: datetime, *, enabled: bool) -> list[str]:
     """Return the lines of ``/status`` about coming jobs, in the zone of the chat."""
     if coming and not enabled:
         return [OFF]
     # One that runs now is among what runs.
     lines = [
-        f"- {_title(job.spec.title)}: {friendly(job.next_run_at, zone, now)}"
+        f"- {_title(job.spec.title)}: {friendly(job.next_run_at, zone.name, now)}"
         for job in coming
         if job.next_run_at is not None and (job.running is None or job.next_run_at > now)
     ]
-    return ["Next jobs:", *lines] if lines else []
+    return ["Next jobs:", *lines, *zone.note] if lines else []
 
 
 def _line(job: Job, zone: str, now: datetime) -> str:
@@ -293,11 +289,9 @@ def paused(title: str) -> str:
     return f"“{_title(title)}” is paused."
 
 
-def resumed(job: Job, zone: str, now: datetime) -> str:
+def resumed(job: Job, zone: ChatZone, now: datetime) -> str:
     """Return the answer to ``/jobs resume``, in the zone of the chat."""
-    ahead = (
-        "" if job.next_run_at is None else f" It runs next {friendly(job.next_run_at, zone, now)}."
-    )
+    ahead = "" if job.next_run_at is None else f" It runs next {zone.when(job.next_run_at, now)}."
     return f"“{_title(job.spec.title)}” is active.{ahead}"
 
 
@@ -353,19 +347,22 @@ def done(title: str) -> str:
     return f"✅ Done: {_title(title)}"
 
 
-def snoozed(title: str, until: datetime, zone: str, now: datetime) -> str:
+def snoozed(title: str, until: datetime, zone: ChatZone, now: datetime) -> str:
     """Return the answer to a snooze button, in the zone of the chat."""
-    return f"💤 I will remind you of “{_title(title)}” again {friendly(until, zone, now)}."
+    return f"💤 I will remind you of “{_title(title)}” again {zone.when(until, now)}."
 
 
-def already_snoozed(title: str, until: datetime, zone: str, now: datetime) -> str:
+def already_snoozed(title: str, until: datetime, zone: ChatZone, now: datetime) -> str:
     """Return the answer to a second press of a button that snoozes."""
-    return f"💤 “{_title(title)}” is already snoozed until {friendly(until, zone, now)}."
+    return f"💤 “{_title(title)}” is already snoozed until {zone.when(until, now)}."
 
 
-def timezone(zone: str, now: datetime) -> str:
+def timezone(zone: ChatZone, now: datetime) -> str:
     """Return the answer to ``/timezone``."""
-    return f"Your time zone is {_clock(zone, now)} To change it: /timezone Europe/Paris"
+    here = _clock(zone.name, now)
+    if zone.is_chosen:
+        return f"Your time zone is {here} To change it: /timezone Europe/Paris"
+    return f"You have not chosen a time zone. Times are in {here} To choose: /timezone Europe/Paris"
 
 
 def timezone_changed(zone: str, now: datetime) -> str:

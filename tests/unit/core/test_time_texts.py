@@ -47,7 +47,7 @@ def test_a_time_can_be_read_back_whatever_language_the_process_speaks(
     ("away", "words"),
     [
         (timedelta(hours=3), "today 12:00"),
-        (timedelta(hours=3, seconds=5), "today 12:00:05"),
+        (timedelta(hours=3, seconds=5), "today 12:00"),
         (timedelta(hours=15), "tomorrow 00:00"),
         (timedelta(days=1), "tomorrow 09:00"),
         (timedelta(days=3), "Fri 09:00"),

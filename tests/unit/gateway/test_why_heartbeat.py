@@ -61,7 +61,7 @@ async def switched_off() -> Explanation:
         return await ask(gateway, "main")
 
 
-@CASES.answer("heartbeat.off_by_settings", "the heartbeat is turned off in the settings",
+@CASES.answer("heartbeat.off_by_settings", "The heartbeat is turned off in the settings",
               "[heartbeat] in goclaw.toml")  # fmt: skip
 async def off_by_settings() -> Explanation:
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(interval=None)) as gateway:

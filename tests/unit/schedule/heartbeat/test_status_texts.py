@@ -239,7 +239,7 @@ def test_no_earlier_heartbeat_run_would_have_been_heard(
      ("The run that was due today 08:30 (Europe/Berlin) has waited: someone is talking to the "
       "agent. It starts now.")),
     ({"current": None, "next_at": NINE - timedelta(seconds=1)},
-     "The next run is due today 08:59:59 (Europe/Berlin), now."),
+     "The next run is due today 08:59 (Europe/Berlin), now."),
 ])  # fmt: skip
 def test_a_heartbeat_run_at_work_or_waiting_is_told_of(facts: dict[str, Any], words: str) -> None:
     assert why(view(**facts))[1].startswith(words)
@@ -270,7 +270,7 @@ def test_nothing_is_muted_that_nobody_has_muted(
 @pytest.mark.parametrize(("facts", "words"), [
     ({"wake_from": NINE - HALF, "wake_kind": K.EVENT}, "A run for an event starts soon."),
     ({"wake_from": NINE + timedelta(seconds=20), "wake_kind": K.JOB},
-     "A run after a job starts today 09:00:20 (Europe/Berlin), in 20 s at the earliest."),
+     "A run after a job starts today 09:00 (Europe/Berlin), in 20 s at the earliest."),
 ])  # fmt: skip
 def test_a_wake_is_told_of_unless_it_will_be_skipped(facts: dict[str, Any], words: str) -> None:
     assert why(view(**facts))[1].endswith(words)
@@ -342,13 +342,14 @@ def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None
 
 
 @pytest.mark.parametrize(("facts", "words"), [
-    ({"route": Route(None, "x", "nobody spoke")}, "Alerts go nowhere: nobody spoke."),
-    ({"route": Route(CHAT, "by the settings", "blocked")},
-     "Alerts go to telegram:5 (by the settings), but cannot be delivered: blocked."),
+    ({"route": Route(None, "x", "nobody spoke")},
+     "Used today (UTC): nothing, of at most $1.00 a day; this month: nothing."),
+    ({"route": Route(CHAT, "by the settings")}, "Alerts go to telegram:5 (by the settings)."),
     ({"route": Route(None, "only logged"), "target": NoTarget.NONE},
      "Alerts go only to the log (heartbeat.target is none)."),
 ])  # fmt: skip
-def test_where_alerts_go_is_said_with_what_hinders_them(facts: dict[str, Any], words: str) -> None:
+def test_where_alerts_go_is_said_once(facts: dict[str, Any], words: str) -> None:
+    """What hinders them is in the lines of ``why``."""
     assert status_lines(view(**facts))[3] == words
 
 

@@ -85,7 +85,7 @@ async def test_retries_in_a_lane_of_one() -> None:
             Fri 04:30:20 tea runs
             Fri 04:31:20 tea ok; completed
             Fri 04:31:20 fetch runs
-            Fri 04:31:20 ann reads: ⏰ done (Late by 1 minute: it wa…
+            Fri 04:31:20 ann reads: ⏰ done (Late by 1 min: it was d…
             Fri 04:31:44 fetch runs
             Fri 04:32:04 fetch ok; next Fri 05:00:00
             Fri 04:32:04 ann reads: 🗓 fetch got it
@@ -158,5 +158,5 @@ async def test_a_restart_cuts_what_is_too_long_and_makes_up_for_what_was_missed(
         Fri 09:12:00 tea runs
         Fri 09:12:00 ann reads: 🗓 poll done
         Fri 09:13:00 tea ok; completed
-        Fri 09:13:00 ann reads: ⏰ done (Late by 13 minutes: it …
+        Fri 09:13:00 ann reads: ⏰ done (Late by 13 min: it was …
     """)

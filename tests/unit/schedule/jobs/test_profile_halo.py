@@ -180,7 +180,7 @@ async def test_a_busy_conversation_leaves_a_run_out() -> None:
         Fri 04:11:00.800 tea runs
         Fri 04:11:00.800 ann reads: hi
         Fri 04:12:00.800 tea ok; completed
-        Fri 04:12:00.800 ann reads: ⏰ done (Late by 1 minute: it wa…
+        Fri 04:12:00.800 ann reads: ⏰ done (Late by 2 min: it was d…
         Fri 04:20:00 fetch runs
         Fri 04:21:00 fetch ok; next Fri 04:30:00
         Fri 04:21:00 ann reads: 🗓 fetch done

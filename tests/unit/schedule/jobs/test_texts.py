@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from goclaw_py.core.errors import BadJob, JobError, NotYours, TooManyJobs, UnknownJob, UnknownZone
 from goclaw_py.core.ids import JobId, OccurrenceId, Owner
 from goclaw_py.core.targets import Maker
+from goclaw_py.core.time.texts import ChatZone
 from goclaw_py.schedule.jobs import texts
 from goclaw_py.schedule.jobs.execution_models import Why
 from goclaw_py.schedule.jobs.models import (
@@ -38,6 +39,9 @@ NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
 OCCURRENCE = OccurrenceId("019b7ca9-8c88-71d9-baa8-d70b2c79b8e7")
 
 
+UTC_CHOSEN = ChatZone("UTC")
+
+
 def job(schedule: Schedule | None = None, **facts: Any) -> Job:
     spec = JobSpec("water", schedule or Every(timedelta(days=2)), BERLIN, Prompt("water them"))
     made = Job(JobId("j"), Owner("o"), Maker.PERSON, spec, NINE, NINE, next_run_at=NINE)
@@ -46,7 +50,7 @@ def job(schedule: Schedule | None = None, **facts: Any) -> Job:
 
 def due(now: datetime = NINE, here: str | None = None) -> texts.DueTimeText:
     """Due at nine, told at ``now``."""
-    return texts.DueTimeText(NINE, now, BERLIN, here)
+    return texts.DueTimeText(NINE, now, ChatZone(here or BERLIN, is_chosen=here is not None))
 
 
 @pytest.mark.parametrize(("notify", "told", "why", "replies"), [
@@ -242,7 +246,7 @@ def lines(
     *jobs: Job, total: int | None = None, enabled: bool = True, zone: str = BERLIN
 ) -> list[str]:
     count = len(jobs) if total is None else total
-    return texts.jobs(jobs, count, zone, NINE, enabled=enabled).splitlines()
+    return texts.jobs(jobs, count, ChatZone(zone), NINE, enabled=enabled).splitlines()
 
 
 def test_jobs_are_numbered_and_say_when_they_run_next() -> None:
@@ -293,9 +297,9 @@ def test_no_jobs_say_so_and_jobs_that_are_switched_off_too_and_more_than_are_sho
 
 def test_the_status_names_the_next_jobs() -> None:
     now = NINE - timedelta(hours=12)
-    assert texts.next_jobs([], "UTC", now, enabled=True) == []
-    assert texts.next_jobs([job()], "UTC", now, enabled=False) == [texts.OFF]
-    shown = texts.next_jobs([job(), job(next_run_at=None)], "UTC", now, enabled=True)
+    assert texts.next_jobs([], UTC_CHOSEN, now, enabled=True) == []
+    assert texts.next_jobs([job()], UTC_CHOSEN, now, enabled=False) == [texts.OFF]
+    shown = texts.next_jobs([job(), job(next_run_at=None)], UTC_CHOSEN, now, enabled=True)
     assert shown == ["Next jobs:", "- water: tomorrow 08:00"]
 
 
@@ -309,10 +313,10 @@ def test_a_title_takes_one_line_and_little_of_it(title: str) -> None:
 
 def test_a_resumed_job_says_when_it_runs_and_a_time_zone_its_clock() -> None:
     words = "“water” is active. It runs next today 09:00."
-    assert texts.resumed(job(), BERLIN, NINE - timedelta(hours=1)) == words
-    assert texts.resumed(job(next_run_at=None), "UTC", NINE) == "“water” is active."
+    assert texts.resumed(job(), ChatZone(BERLIN), NINE - timedelta(hours=1)) == words
+    assert texts.resumed(job(next_run_at=None), UTC_CHOSEN, NINE) == "“water” is active."
     clock = "Europe/Berlin, where it is Tue 09:00."
-    assert texts.timezone(BERLIN, NINE).startswith(f"Your time zone is {clock}")
+    assert texts.timezone(ChatZone(BERLIN), NINE).startswith(f"Your time zone is {clock}")
     assert texts.timezone_changed(BERLIN, NINE).startswith(f"Your time zone is now {clock}")
 
 
