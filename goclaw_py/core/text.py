@@ -28,6 +28,7 @@ _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
 _LINE = re.compile(r"\n")
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+")  # noqa: RUF001  full-width marks end sentences too
 _BLANK = re.compile(r"\s+")
+_SOURCE = re.compile(r"\A\[scheduler:[^\]\s]+\]\s*")
 _JSON_ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.",
@@ -92,6 +93,11 @@ def first_words(text: str, limit_chars: int) -> str:
     A longer word is cut like any text.
     """
     return truncate(" ".join(text.split()), limit_chars)
+
+
+def without_source(prompt: str) -> str:
+    """Return a prompt of the history without the mark of its job, ``[scheduler:slug]``."""
+    return _SOURCE.sub("", prompt)
 
 
 def visible_line(text: str) -> str:

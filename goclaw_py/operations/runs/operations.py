@@ -11,6 +11,7 @@ from goclaw_py.core.actors import Least
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.text import without_source
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.declare import operation
 from goclaw_py.operations.lookup import only as only_one
@@ -146,4 +147,4 @@ class Runs:
         if self._unfinished is not None and any(run.outcome is None for run in runs):
             active = {run.id: run.activity for run in self._unfinished()}
             prompts |= {RunId(id_): one.prompt for id_, one in active.items() if one is not None}
-        return [replace(run, prompt=prompts.get(run.id, "")) for run in runs]
+        return [replace(run, prompt=without_source(prompts.get(run.id, ""))) for run in runs]

@@ -24,7 +24,7 @@ from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.session_keys import job_of
-from goclaw_py.core.text import first_words
+from goclaw_py.core.text import first_words, without_source
 from goclaw_py.operations.runs.operations import RUNNING
 from goclaw_py.operations.runs.steps import step_bars
 from goclaw_py.operations.runs.timeline import PARTS, draw, pile
@@ -236,7 +236,7 @@ async def _run(service: PageServices, query: Query) -> Facts:
         why = await control.why(f"run:{run.id}")
     return {
         "path": "/runs",
-        "title": first_words(prompt, _TITLE_CHARS) or f"Run {short_id(run.id)}",
+        "title": first_words(without_source(prompt), _TITLE_CHARS) or f"Run {short_id(run.id)}",
         "run": run,
         "named": [run.session, *(address(one.message.target) for one in record.said)],
         "record": record,

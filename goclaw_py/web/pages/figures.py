@@ -173,7 +173,7 @@ def figures(
             "#waiting" if waiting else "/deliveries?show=waiting",
             on_others(queued) if queued else "",
         ),
-        Figure("oldest wait", since, "#waiting" if waiting else "/deliveries?show=waiting"),
+        Figure("queued since", since, "#waiting" if waiting else "/deliveries?show=waiting"),
     ]
     if totals is None:
         return found

@@ -20,6 +20,7 @@ from goclaw_py.core.text import (
     utf16_len,
     well_formed,
     well_formed_json,
+    without_source,
 )
 
 FAMILY = "👨\u200d👩\u200d👧"
@@ -224,3 +225,16 @@ def test_an_error_that_cannot_write_itself_has_a_text(cause: BaseException) -> N
 
     assert error_text(Odd()) == "Odd"
     assert error_text(ValueError("bad")) == "ValueError: bad"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "shown"),
+    [
+        ("[scheduler:morning-news] what is new?", "what is new?"),
+        ("[scheduler:news]", ""),
+        ("[scheduler:] empty", "[scheduler:] empty"),
+        ("see [scheduler:news] there", "see [scheduler:news] there"),
+    ],
+)
+def test_the_mark_of_a_job_is_not_shown(prompt: str, shown: str) -> None:
+    assert without_source(prompt) == shown

@@ -239,7 +239,9 @@ class FakeRunStore:
         return [one for one in (ACTIVE, ENDED) if one.id.startswith(prefix)]
 
     async def run_prompts(self, runs: Collection[RunId]) -> dict[RunId, str]:
-        return {run: HISTORY[0].entry.text for run in runs if run != ACTIVE.id}
+        return {
+            run: f"[scheduler:news] {HISTORY[0].entry.text}" for run in runs if run != ACTIVE.id
+        }
 
     async def run_history(self, _run: RunId) -> list[store.StoredEntry]:
         return HISTORY

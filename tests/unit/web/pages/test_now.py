@@ -48,7 +48,7 @@ async def test_the_figures_lead_to_their_lists(browser: Browser, control: FakeCo
     for name, value, link in (
         ("running", "4", "/runs?show=running"),
         ("waiting", "5", "#waiting"),
-        ("oldest wait", "2026-01-02T03:04:01.000Z", "#waiting"),
+        ("queued since", "2026-01-02T03:04:01.000Z", "#waiting"),
         ("failed today", "100", "/runs?show=failed"),
         ("next job", NONE, "/jobs"),
         ("cost today", "$1.50", "/usage"),
@@ -76,7 +76,7 @@ async def test_without_its_database_the_gateway_still_shows_what_runs(
     browser: Browser, control: FakeControl
 ) -> None:
     control.snapshot = replace(fakes.STATUS, backlog=None)
-    said = await browser.says("/", "running", "oldest wait")
+    said = await browser.says("/", "running", "queued since")
     assert "cost today" not in said
 
 
