@@ -101,7 +101,7 @@ def test_a_selection_of_yesterday_is_told_row_by_row(plain: Page, dash: Dashboar
     notice(plain, "It will be retried.")
     stale = plain.get_by_role("region", name="Not changed")
     expect(stale.get_by_role("listitem")).to_have_count(1)
-    expect(stale).to_contain_text(f"Outgoing message {gone} is sent.")
+    expect(stale).to_contain_text(f"Delivery {gone} is sent.")
     assert f"chat=telegram%3A{ANN}" in plain.url
     assert "range=24h" in plain.url
 
