@@ -184,6 +184,7 @@ class Pages:
             navigation=navigation,
             themes=THEMES,
             assets=assets.version,
+            icon=assets.icons.__getitem__,
             signs_out=signs_out,
         )
 
@@ -228,6 +229,10 @@ class Assets:
         ).encode()
         digest = hashlib.sha256(b"\0".join(self.contents.values()))
         self.version = digest.hexdigest()[:12]
+        use = Markup('<svg class="icon" aria-hidden="true"><use href="{}?v={}#{}"/></svg>')
+        names = (icon.name.removesuffix(".svg") for icon in (vendor / "icons").iterdir())
+        self.icons = {name: use.format("/static/icons.svg", self.version, name) for name in names}
+        """The icons as HTML, by name. Beside each stand words, so readers of screens skip it."""
 
     def type_of(self, name: str) -> str:
         """Return the media type of a file."""
