@@ -61,10 +61,16 @@ def screened(
         yield context.new_page(), str(request.param).replace(" ", "-")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _failed_delivery(dash: Dashboard) -> None:
+    """For the menu and Now, whatever other tests have left."""
+    dash.undelivered("for the flows")
+
+
 @flow
 def menu(page: Page, dash: Dashboard) -> None:
     """Four groups; a drawer on narrow screens; a number beside what needs a person."""
-    dash.undelivered("for the menu")
+    del dash
     page.goto("/")
     pages = page.get_by_role("navigation", name="Pages")
     if width_of(page) < 1024:
@@ -82,7 +88,7 @@ def menu(page: Page, dash: Dashboard) -> None:
 @flow
 def now(page: Page, dash: Dashboard) -> None:
     """Figures lead to what they count, a warning to what it is about, with names."""
-    dash.undelivered("for Now")
+    del dash
     page.goto("/")
     live(page)
     expect(page.locator("#figures > a")).to_have_count(6)

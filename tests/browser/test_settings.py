@@ -207,7 +207,7 @@ def test_a_setting_is_edited_by_the_keyboard_alone(operator: Page, edited: Edite
     page.keyboard.type("lanes.subagent")
     page.keyboard.press("Enter")
     page.wait_for_url("**q=lanes.subagent")
-    edit = page.get_by_role("link", name="Edit lanes")
+    edit = page.get_by_role("link", name="Edit lanes").first
     for _ in range(60):
         page.keyboard.press("Tab")
         if edit.evaluate("(link) => link === document.activeElement"):
