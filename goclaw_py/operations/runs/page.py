@@ -7,6 +7,7 @@ them.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -50,6 +51,7 @@ SHOWN: Final = 50
 _ALWAYS: Final = (RUNNING, Outcome.COMPLETED.value, Outcome.FAILED.value)
 _STATES: Final = ("", *_ALWAYS, *(one.value for one in Outcome if one.value not in _ALWAYS))
 
+_OWN_ID: Final = re.compile(r"[0-9a-f-]+")
 _SHOWN_STEPS: Final = 500
 _TITLE_CHARS: Final = 90
 
@@ -232,8 +234,10 @@ async def _run(service: PageServices, query: Query) -> Facts:
             (one.activity.prompt for one in active if one.id == run.id and one.activity), ""
         )
     why = None
-    with suppress(NotFound):  # a run of another program: its id is not one of ours
-        why = await control.why(f"run:{run.id}")
+    # The id of a run of another program would be searched among all names.
+    if _OWN_ID.fullmatch(run.id):
+        with suppress(NotFound):
+            why = await control.why(f"run:{run.id}")
     return {
         "path": "/runs",
         "title": first_words(without_source(prompt), _TITLE_CHARS) or f"Run {short_id(run.id)}",
