@@ -20,8 +20,7 @@ from goclaw_py.runs.agent_loop import AgentResult, Emit, FilePart, RunRequest
 
 
 async def _help(turn: OfflineTurn) -> str:
-    width = max(len(known.usage) for known in PHRASES)
-    lines = [f"{known.usage:<{width}}  {known.does}" for known in PHRASES]
+    lines = [f"- `{known.usage}`: {known.does}" for known in PHRASES]
     return turn.reply("\n".join(["I am the offline agent. I understand:", *lines]))
 
 
@@ -32,15 +31,19 @@ async def _thank(turn: OfflineTurn) -> str:
         f"- {file.kind.value} “{file.name}”, {size:,} bytes"
         for file, size in zip(files, sizes, strict=True)
     ]
-    return turn.reply("\n".join(["I got this, but I cannot look into it:", *lines]))
+    return turn.reply("\n".join(["I got this, but without an AI model I cannot read it:", *lines]))
 
 
 async def _introduce(turn: OfflineTurn) -> str:
     said = quote(turn.request.own_texts)
     return turn.reply(
-        "I am the offline agent: no model is configured, so I cannot think about "
-        f"“{said}”. Set the `model` key of the agent in goclaw.toml (for example "
-        '`model = "openai:NAME"`) to talk to a model, or say `help`.'
+        f"I cannot answer “{said}” yet: no AI model is set up. I am the offline agent, and "
+        "understand some phrases. Try one of these:\n"
+        "- `count to 10`\n"
+        "- `remind me in 1 minute to stretch`\n"
+        "- `help`: all of them\n\n"
+        "To talk to a model, set `model` of the agent in goclaw.toml, for example "
+        '`model = "openai:gpt-4o"`, with its key.'
     )
 
 

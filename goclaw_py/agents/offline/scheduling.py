@@ -15,6 +15,7 @@ from goclaw_py.agents.offline.turn import OfflineTurn, phrase
 from goclaw_py.core.errors import BadCron, BadSchedule, ToolFailed
 from goclaw_py.core.text import truncate
 from goclaw_py.core.time.datetimes import parse_moment
+from goclaw_py.core.time.texts import friendly
 from goclaw_py.schedule.cron.parser import read
 
 _NAME_CHARS = 60
@@ -66,7 +67,7 @@ async def _remind_in(turn: OfflineTurn) -> str:
         moment = here.now + _span(turn.said)
     except OverflowError:
         raise ToolFailed("that is too far ahead") from None
-    return await _remind(turn, moment)
+    return await _remind(turn, moment, here)
 
 
 async def _remind_at(turn: OfflineTurn) -> str:
@@ -76,10 +77,10 @@ async def _remind_at(turn: OfflineTurn) -> str:
         moment = parse_moment(when, now=here.now, zone=here.zone)
     except BadSchedule as error:
         raise ToolFailed(str(error)) from error
-    return await _remind(turn, moment)
+    return await _remind(turn, moment, here)
 
 
-async def _remind(turn: OfflineTurn, moment: datetime) -> str:
+async def _remind(turn: OfflineTurn, moment: datetime, here: _Here) -> str:
     made = await _create(
         turn,
         name=_title(turn.rest),
@@ -88,7 +89,8 @@ async def _remind(turn: OfflineTurn, moment: datetime) -> str:
         cadence_type="once",
         cadence_value=moment.astimezone(UTC).isoformat(),
     )
-    return turn.reply(f"I will remind you at {made['next_run_local']}. {_how_to_end(made)}")
+    when = friendly(moment, here.zone, here.now)
+    return turn.reply(f"I will remind you {when}. {_how_to_end(made)}")
 
 
 async def _every(turn: OfflineTurn) -> str:
@@ -147,22 +149,26 @@ def _title(text: str) -> str:
 
 
 def _how_to_end(made: dict[str, Any]) -> str:
-    return f"To end that, say `delete schedule {made['slug']}`."
+    return f"To end that, say `delete job {made['slug']}`."
 
 
 async def _list(turn: OfflineTurn) -> str:
     seen = await _search(turn, limit=50)
-    lines = [_line(each) for each in seen["schedules"]]
+    here = _Here(datetime.fromisoformat(seen["now"]), seen["timezone"])
+    lines = [_line(each, here) for each in seen["schedules"]]
     if not lines:
-        return turn.reply("Nothing is scheduled here.")
+        return turn.reply("This chat has no jobs.")
     if seen["remaining"]:
         lines.append(f"… and {seen['remaining']} more")
     return turn.reply("\n".join(lines))
 
 
-def _line(each: dict[str, Any]) -> str:
-    state = each["next_run_local"] or each["status"]
-    return f"- `{each['slug']}` {state} ({each['cadence']}): {each['goal']}"
+def _line(each: dict[str, Any], here: _Here) -> str:
+    state = each["status"]
+    if each["next_run_at"]:
+        due = datetime.fromisoformat(each["next_run_at"])
+        state = f"next {friendly(due, here.zone, here.now)}"
+    return f"- `{each['slug']}`: {each['goal']}; {state}"
 
 
 async def _delete(turn: OfflineTurn) -> str:
@@ -219,9 +225,9 @@ SCHEDULING = (
         rf"cron\s+({_FIELDS})\s+(.+)",
         _cron,
     ),
-    phrase("schedules", "lists the schedules of this chat", r"(schedules)", _list),
-    phrase("delete schedule NAME", "deletes it", r"delete\s+schedule\s+(.+)", _delete),
-    phrase("pause schedule NAME", "pauses it", r"pause\s+schedule\s+(.+)", _pause),
-    phrase("resume schedule NAME", "resumes it", r"resume\s+schedule\s+(.+)", _resume),
+    phrase("jobs", "lists the jobs and reminders of this chat", r"(jobs|schedules)", _list),
+    phrase("delete job NAME", "deletes it", r"delete\s+(?:job|schedule)\s+(.+)", _delete),
+    phrase("pause job NAME", "pauses it", r"pause\s+(?:job|schedule)\s+(.+)", _pause),
+    phrase("resume job NAME", "resumes it", r"resume\s+(?:job|schedule)\s+(.+)", _resume),
 )
 """Phrases in the order in which they are tried."""

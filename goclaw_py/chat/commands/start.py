@@ -9,7 +9,7 @@ from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody
 from goclaw_py.core.chat_commands import TypedCommand
 from goclaw_py.core.command_text import visible_word
 
-GREETING: Final = "Hello! Send me a message and I will answer. /help lists the commands."
+GREETING: Final = "Hello! Send me a message and I will answer. /help shows what else I can do."
 
 _PARAMETER: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The parameter of a link to the bot. The client sends it behind ``/start``, without showing it."""
