@@ -42,7 +42,7 @@ async def _introduce(turn: OfflineTurn) -> str:
         "- `count to 10`\n"
         "- `remind me in 1 minute to stretch`\n"
         "- `help`: all of them\n\n"
-        "To talk to a model, set `model` of the agent in goclaw.toml, for example "
+        "For real answers, the operator sets `model` of the agent in goclaw.toml, for example "
         '`model = "openai:gpt-4o"`, with its key.'
     )
 

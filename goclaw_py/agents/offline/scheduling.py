@@ -134,9 +134,9 @@ def _are_fields(expression: str) -> bool:
 async def _again_and_again(turn: OfflineTurn, kind: str, value: str, text: str) -> str:
     # A text that is no phrase would be answered with an introduction, each time.
     goal = text if turn.understands(text) else f"echo {text}"
+    here = await _here(turn)
     made = await _create(turn, name=_title(text), goal=goal, cadence_type=kind, cadence_value=value)
-    times = ", ".join(made["next_runs_local"])
-    return turn.reply(f"I will do `{goal}`, next at {times}. {_how_to_end(made)}")
+    return turn.reply(f"I will do `{goal}`, next {_due(made, here)}. {_how_to_end(made)}")
 
 
 async def _create(turn: OfflineTurn, **arguments: object) -> dict[str, Any]:
@@ -163,11 +163,14 @@ async def _list(turn: OfflineTurn) -> str:
     return turn.reply("\n".join(lines))
 
 
+def _due(job: dict[str, Any], here: _Here) -> str:
+    return friendly(datetime.fromisoformat(job["next_run_at"]), here.zone, here.now)
+
+
 def _line(each: dict[str, Any], here: _Here) -> str:
     state = each["status"]
     if each["next_run_at"]:
-        due = datetime.fromisoformat(each["next_run_at"])
-        state = f"next {friendly(due, here.zone, here.now)}"
+        state = f"next {_due(each, here)}"
     return f"- `{each['slug']}`: {each['goal']}; {state}"
 
 
@@ -185,8 +188,9 @@ async def _pause(turn: OfflineTurn) -> str:
 
 async def _resume(turn: OfflineTurn) -> str:
     schedule = await _named(turn)
-    text = await turn.use("schedule_edit", schedule_id=schedule, status="active")
-    return turn.reply(f"`{turn.said}` runs again, next at {json.loads(text)['next_run_local']}.")
+    here = await _here(turn)
+    job = json.loads(await turn.use("schedule_edit", schedule_id=schedule, status="active"))
+    return turn.reply(f"`{turn.said}` runs again, next {_due(job, here)}.")
 
 
 async def _named(turn: OfflineTurn) -> str:

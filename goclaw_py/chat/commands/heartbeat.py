@@ -164,12 +164,14 @@ class HeartbeatCommands:
 
     async def _status(self, request: _Request) -> str:
         view, reader = await self._read(request)
+        lines = status_lines(view, reader)
         how = [words.HOW] if request.is_by_owner else []
-        return "\n".join([*status_lines(view, reader), *request.zone(view).note, *how])
+        return "\n".join([*lines, *request.zone(view).note(lines), *how])
 
     async def _why(self, request: _Request) -> str:
         view, reader = await self._read(request)
-        return "\n".join([*why(view, reader), *request.zone(view).note])
+        lines = why(view, reader)
+        return "\n".join([*lines, *request.zone(view).note(lines)])
 
     async def _read(self, request: _Request) -> tuple[HeartbeatView, Reader]:
         view, here = await request.view(), request.row.message.target

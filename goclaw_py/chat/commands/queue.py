@@ -49,6 +49,7 @@ def _state(use: CommandUse) -> str:
         use.services.stops.local.runs(session),
         chosen=policies.chosen(session) is not None,
         full=policies.contexts.is_full(session),
+        owner=use.is_by_owner,
     )
 
 
@@ -58,6 +59,7 @@ def _buttons(use: CommandUse) -> tuple[tuple[Button, ...], ...]:
     buttons = [
         Button(f"✅ {word}" if mode is chosen else word, queue_data(word))
         for word, mode in _MODES.items()
+        if mode is not Mode.FOLLOWUP  # the same as queue
     ]
     return tuple(tuple(buttons[first : first + 2]) for first in range(0, len(buttons), 2))
 
@@ -81,11 +83,19 @@ def _words_read(_command: TypedCommand) -> int:
     return 1
 
 
-def queue(policy: QueuePolicy, runs: Sequence[RunView], *, chosen: bool, full: bool) -> str:
+def queue(
+    policy: QueuePolicy,
+    runs: Sequence[RunView],
+    *,
+    chosen: bool,
+    full: bool,
+    owner: bool = True,
+) -> str:
     """Return the answer to ``/queue``.
 
     ``chosen``: the mode was set in this chat; ``full``: the conversation uses so much of the
-    context that only one run at a time may start (SPEC QUEUE-7).
+    context that only one run at a time may start (SPEC QUEUE-7); ``owner``: the reader may change
+    the mode.
     """
     waiting = sum(run.state in _WAITING for run in runs)
     origin = "chosen in this chat" if chosen else "from the settings"
@@ -100,7 +110,7 @@ def queue(policy: QueuePolicy, runs: Sequence[RunView], *, chosen: bool, full: b
             f"Running: {len(runs) - waiting} (at most {at_once})",
             f"Waiting: {waiting} (at most {policy.capacity}; when the queue is full, {last})",
             f"Bursts: {burst if policy.debounce_s else 'each message is its own turn'}",
-            _modes(),
+            *([_modes()] if owner else []),
         ]
     )
 
@@ -117,7 +127,8 @@ def unknown_mode(word: str) -> str:
 
 
 def _modes() -> str:
-    return f"Modes: {', '.join(Mode)}; /queue default restores the settings."
+    modes = ", ".join(mode for mode in Mode if mode is not Mode.FOLLOWUP)
+    return f"Modes: {modes}; /queue default restores the settings."
 
 
 _MEANING: Mapping[Mode, str] = {

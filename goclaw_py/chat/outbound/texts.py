@@ -71,7 +71,7 @@ def not_read(words: str, files: int) -> str:
     parts += ["the file"] if files else []
     if not parts:
         return ""
-    return f"I did not read {' and '.join(parts)} behind the command. Send it by itself."
+    return f"I did not read {' and '.join(parts)} after the command. Send it by itself."
 
 
 def _quoted(texts: Sequence[str]) -> str:

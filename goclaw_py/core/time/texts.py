@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
@@ -63,12 +65,14 @@ class ChatZone:
         """Return a time in a sentence."""
         return (friendly if self.is_chosen else named)(instant, self.name, now)
 
-    @property
-    def note(self) -> list[str]:
-        """Return the last line of a list with times, if it needs one."""
-        if self.is_chosen:
+    def note(self, lines: Sequence[str]) -> list[str]:
+        """Return the last line of a list, if it has times and needs one."""
+        if self.is_chosen or not any(_CLOCK.search(line) for line in lines):
             return []
         return [f"Times are in {zone_or_utc(self.name)[1]}. To change that: /timezone Europe/Paris"]
+
+
+_CLOCK: Final = re.compile(r"\b\d\d:\d\d\b")
 
 
 def weekday(instant: datetime, zone: str) -> str:

@@ -133,6 +133,8 @@ def _without_items(shown: Checklist, agent: str) -> str:
 def _when(items: tuple[Item, ...]) -> str:
     """Return how many items are due with each heartbeat run, and how many have own intervals."""
     own = sum(bool(item.every) for item in items)
+    if len(items) == 1:
+        return "It has its own interval." if own else "It is checked in each heartbeat run."
     each = len(items) - own
     parts = [f"{each} {_are(each)} checked in each heartbeat run"] if each else []
     if own:

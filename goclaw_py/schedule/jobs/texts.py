@@ -222,7 +222,7 @@ def jobs(shown: Sequence[Job], total: int, zone: ChatZone, now: datetime, *, ena
     lines += [f"{number}. {_line(job, zone.name, now)}" for number, job in enumerate(shown, 1)]
     if total > len(shown):
         lines.append(f"… and {total - len(shown)} more.")
-    return "\n".join([*lines, *zone.note, HOW])
+    return "\n".join([*lines, *zone.note(lines), HOW])
 
 
 def next_jobs(coming: Sequence[Job], zone: ChatZone, now: datetime, *, enabled: bool) -> list[str]:
@@ -235,7 +235,7 @@ def next_jobs(coming: Sequence[Job], zone: ChatZone, now: datetime, *, enabled: 
         for job in coming
         if job.next_run_at is not None and (job.running is None or job.next_run_at > now)
     ]
-    return ["Next jobs:", *lines, *zone.note] if lines else []
+    return ["Next jobs:", *lines, *zone.note(lines)] if lines else []
 
 
 def _line(job: Job, zone: str, now: datetime) -> str:

@@ -11,7 +11,7 @@ from goclaw_py.testing.agents import Block, ScriptedAgent
 from tests.support.harness import a_process, message, until
 from tests.support.memory_store import MemoryDatabase
 
-UNREAD = "I did not read “{}” behind the command. Send it by itself."
+UNREAD = "I did not read “{}” after the command. Send it by itself."
 
 
 async def test_words_behind_new_are_the_first_message_of_the_new_conversation() -> None:

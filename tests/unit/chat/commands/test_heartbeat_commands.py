@@ -173,8 +173,8 @@ async def test_open_items_are_shown_with_their_numbers(chats: Chats) -> None:
         "2 are checked in each heartbeat run, 2 have their own intervals.",
     ]
     for items, last in (
-        (["a"], "1 is checked in each heartbeat run."),
-        (["every 2h: a"], "1 has its own interval."),
+        (["a"], "It is checked in each heartbeat run."),
+        (["every 2h: a"], "It has its own interval."),
         (["a", "every 2h: a"], "1 is checked in each heartbeat run, 1 has its own interval."),
     ):
         chats.items[:] = items

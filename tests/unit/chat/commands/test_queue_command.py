@@ -29,6 +29,8 @@ DUTIES = {
 }
 """What a process asks the database now and then, whatever happens."""
 OWNERS_ONLY = NOT_AN_OWNER
+OFFERED = [mode for mode in Mode if mode is not Mode.FOLLOWUP]
+"""The other one is ``queue`` by another name."""
 
 
 ANN = Target("telegram", "default", "ann")
@@ -62,7 +64,7 @@ async def test_without_a_word_it_tells_mode_numbers_and_what_else_there_is() -> 
             "Waiting: 2 (at most 7; when the queue is full, new ones are rejected)",
             "Bursts: each message is its own turn",
         ]
-        assert modes.startswith("Modes: queue, followup, interrupt, collect, steer; /queue default")
+        assert modes.startswith("Modes: queue, interrupt, collect, steer; /queue default")
 
 
 async def test_it_tells_that_the_mode_was_chosen_here_and_that_the_context_is_full() -> None:
@@ -89,7 +91,7 @@ async def test_a_button_below_queue_chooses_its_mode() -> None:
     async with a_process() as gateway:
         await gateway.ask("/queue")
         buttons = [button for row in gateway.channel.sent[-1].buttons for button in row]
-        assert [button.text for button in buttons] == [*Mode, "✅ default"]
+        assert [button.text for button in buttons] == [*OFFERED, "✅ default"]
         await pressed(gateway, "steer")
         await until(lambda: "Mode: steer (chosen in this chat)" in gateway.channel.texts()[-1])
         await pressed(gateway, "nothing")
@@ -103,6 +105,7 @@ async def test_a_button_below_queue_is_for_owners() -> None:
     async with with_strangers(ways) as gateway:
         answer = await gateway.ask("/queue")
         assert not any(sent.buttons for sent in gateway.channel.sent)
+        assert "Modes:" not in answer
         await pressed(gateway, "steer")
         await asyncio.sleep(30)
         answered = [one for one in gateway.channel.signals if isinstance(one, PressAnswered)]
@@ -116,7 +119,7 @@ async def test_an_unknown_word_gets_one_line_that_lists_the_modes() -> None:
             answer = await gateway.ask(f"/queue {word}")
             assert answer == unknown_mode(word)
             assert len(answer.splitlines()) == 1
-            assert all(mode in answer for mode in (*Mode, "default"))
+            assert all(mode in answer for mode in (*OFFERED, "default"))
 
 
 async def test_a_chosen_mode_holds_for_the_messages_to_come_until_default_is_chosen() -> None:

@@ -96,7 +96,7 @@ def test_a_list_names_it_once_at_its_end(answer: str) -> None:
     usual = LISTS[answer](zone)
     assert times("\n".join(chosen)) == times("\n".join(usual)) >= 1
     assert BERLIN not in "\n".join(chosen)
-    assert [line for line in usual if line not in chosen] == zone.note
+    assert [line for line in usual if line not in chosen] == zone.note(usual)
 
 
 def test_the_status_of_a_heartbeat_has_the_same_style() -> None:

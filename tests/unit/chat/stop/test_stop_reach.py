@@ -382,7 +382,7 @@ async def test_a_stop_may_be_a_caption_but_is_not_edited_in_later() -> None:
         await asyncio.sleep(30)
         assert stopped(gateway) == []
         await gateway.gateway.accept([replace(message("/stop this"), attachments=(photo,))])
-        said = "Stopped.\nI did not read “this” and the file behind the command. Send it by itself."
+        said = "Stopped.\nI did not read “this” and the file after the command. Send it by itself."
         await until(lambda: gateway.channel.texts() == [said], within_s=0.2)
         assert gateway.pending == []
 
