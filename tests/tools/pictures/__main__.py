@@ -29,7 +29,7 @@ from tests.tools.pictures.stage import ANN, Stage, converse, fill, make_busy, st
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PICTURES: Final = ROOT / "docs" / "pictures"
-MOST_BYTES: Final = 250_000
+MOST_BYTES: Final = 300_000
 _SIZE: Final = {"width": 1440, "height": 900}
 _PHONE: Final = {"width": 390, "height": 800}
 _SETTLE_MS: Final = 800

@@ -75,7 +75,8 @@ class Recorder:
             if time.monotonic() >= end:
                 return
             time.sleep(STEP_S)
-            self.length_s += STEP_S
+            # What did not change for longer is shortened: the first run of a gateway takes seconds.
+            self.length_s = min(self.length_s + STEP_S, self.frames[-1].at_s + _READ_S)
 
 
 def record(here: Stage) -> Recorder:
@@ -147,7 +148,9 @@ def drawn(recorder: Recorder, page: Page) -> str:
         f"<style>{''.join(styles)}</style>\n<defs>{symbols}"
         '<clipPath id="edge"><rect width="100%" height="100%" rx="10"/></clipPath></defs>\n'
         f'<g clip-path="url(#edge)"><rect width="100%" height="100%" fill="{telegram.PAPER}"/>\n'
-        f"{''.join(groups)}</g>\n</svg>\n"
+        f"{''.join(groups)}</g>\n"
+        '<rect x="0.5" y="0.5" width="99.8%" height="99.8%" rx="10" fill="none" stroke="#aebcab"/>'
+        "\n</svg>\n"
     )
 
 

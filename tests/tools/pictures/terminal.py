@@ -16,7 +16,7 @@ from tests.tools.pictures.stage import ANN, BOB, Stage, model
 TOKEN = "Telegram bot token"
 HOME = "/home/you/.goclaw"
 """What is shown in place of the temporary folder of a recording."""
-CTRL_C, CTRL_D = "\x03", "\x04"
+CTRL_C, CTRL_D, ENTER, ESCAPE = "\x03", "\x04", "\r", "\x1b"
 
 
 def first_steps(place: Path, file: Path) -> None:
@@ -78,8 +78,14 @@ def daily(here: Stage, file: Path) -> None:
         here.bot.say(ANN, script.DISK, name="Ann")
         time.sleep(1)
         terminal.begins("goclaw top")
-        terminal.sees("Lisbon")
-        terminal.watches(5)
+        terminal.sees("a weekend")
+        terminal.watches(4)
+        terminal.presses("j")
+        terminal.watches(1.5)
+        terminal.presses(ENTER)
+        terminal.watches(4)
+        terminal.presses(ESCAPE)
+        terminal.watches(2)
         terminal.presses("q")
         terminal.ends()
     finally:
