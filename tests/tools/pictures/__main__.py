@@ -32,7 +32,7 @@ PICTURES: Final = ROOT / "docs" / "pictures"
 MOST_BYTES: Final = 300_000
 _SIZE: Final = {"width": 1440, "height": 900}
 _PHONE: Final = {"width": 390, "height": 800}
-_SETTLE_MS: Final = 800
+_SETTLE_MS: Final = 1_500
 """After this long the events of a page have come, and its plots are drawn."""
 
 Colours = Literal["light", "dark"]
