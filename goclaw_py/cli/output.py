@@ -159,7 +159,7 @@ def show_table(columns: Columns, rows: Iterable[Sequence[str]], *, empty: str) -
 def table_text(columns: Columns, rows: Iterable[Sequence[str]], *, empty: str) -> str:
     """Return a table as text for the terminal or pipe, without a newline at the end."""
     heads = [Column(one) if isinstance(one, str) else one for one in columns]
-    cells = [[_flat(cell) for cell in row] for row in rows]
+    cells = [[flat(cell) for cell in row] for row in rows]
     if not cells:
         return empty
     from rich.console import Console  # noqa: PLC0415
@@ -186,7 +186,22 @@ def table_text(columns: Columns, rows: Iterable[Sequence[str]], *, empty: str) -
     return "\n".join(lines if interactive else map(str.rstrip, lines))
 
 
-def _flat(cell: str) -> str:
+def table_lines(columns: Columns, rows: Iterable[Sequence[str]], room: int) -> list[str]:
+    """Return the head and the rows of a table as lines of at most ``room`` cells."""
+    from rich.cells import set_cell_size  # noqa: PLC0415
+
+    heads = [Column(one) if isinstance(one, str) else one for one in columns]
+    titles = [one.title for one in heads]
+    cells = [titles, *([flat(cell) for cell in row] for row in rows)]
+    widths = _fitted(heads, _whole(heads, cells), room)
+    gap = " " * _GAP
+    return [
+        gap.join(set_cell_size(one_line(row[n], width), width) for n, width in widths.items())
+        for row in cells
+    ]
+
+
+def flat(cell: str) -> str:
     """Put a cell on one line."""
     return " ".join(plain(cell).replace("\t", " ").splitlines())
 

@@ -40,7 +40,10 @@ SECTIONS: Final = {
     },
     "Look": {
         "status": (f"{_OPERATIONS}.lanes.command:status", lanes.STATUS_HELP),
-        "top": ("top:top", "Show lanes, runs, backlog and warnings live, until q."),
+        "top": (
+            "top.app:top",
+            "Show lanes, runs, failed runs and the log live; open and stop runs.",
+        ),
         "why": ("runs.why:why", "Explain why something did or did not happen, and what to do."),
         "runs": (f"{_OPERATIONS}.runs.command:app", runs.HELP),
         "queue": (f"{_OPERATIONS}.sessions.command.queue:queue", sessions.HELP_OF_QUEUE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
 
@@ -80,16 +81,22 @@ def _checked(options: Cli) -> Explanation:
 
 
 def _show(found: Explanation) -> None:
-    typer.echo(plain(found.answer))
+    for line in explanation_lines(found):
+        typer.echo(plain(line))
+
+
+def explanation_lines(found: Explanation) -> Iterator[str]:
+    """Yield an explanation as lines; some may contain others."""
+    yield found.answer
     if found.chain:
-        typer.echo("\nWhat happened:")
+        yield "\nWhat happened:"
         for number, step in enumerate(found.chain, 1):
-            typer.echo(plain(_line(number, step)))
+            yield _line(number, step)
     if found.cures:
-        typer.echo("\nWhat to do:")
+        yield "\nWhat to do:"
         for cure in found.cures:
             command = f":\n      {cure.command}" if cure.command else ""
-            typer.echo(plain(f"  - {cure.words}{command}"))
+            yield f"  - {cure.words}{command}"
 
 
 def _line(number: int, step: ExplanationStep) -> str:

@@ -101,7 +101,7 @@ async def _ask(
                 # It restarts: what it logs then is new.
                 tail = LogTail(place)
             for facts in tail.lines:
-                typer.echo(json.dumps(facts) if as_json else plain(_words(facts)))
+                typer.echo(json.dumps(facts) if as_json else plain(log_line(facts)))
             if not follow:
                 return
             place, limit = tail.place, MAX_LIMIT
@@ -156,10 +156,11 @@ def _shown(line: str, only: LogFilter, *, as_json: bool) -> str | None:
         return None if only.run or only.level or as_json else plain(line)
     if not only.selects(facts):
         return None
-    return line if as_json else plain(_words(facts))
+    return line if as_json else plain(log_line(facts))
 
 
-def _words(facts: Mapping[str, Any]) -> str:
+def log_line(facts: Mapping[str, Any]) -> str:
+    """Return a log line for people: time, level, event, and its fields."""
     at = str(facts.get("timestamp", ""))
     with suppress(ValueError):
         at = clock(datetime.fromisoformat(at))

@@ -271,7 +271,7 @@ _CELL = 200
 def show_record(record: RunRecord, names: DisplayNames) -> None:
     """Print a run. Steps, arguments and results are cut to a line; ``--json`` has more."""
     run = record.run
-    show_facts(_facts(run, names))
+    show_facts(facts_of(run, names))
     if run.tools:
         typer.echo()
         show_table(_TOOLS, [_call(call) for call in run.tools], empty="")
@@ -302,7 +302,8 @@ def outcome(run: StoredRun) -> str:
     return f"{run.outcome.value} ({run.reason.value})" if run.reason else run.outcome.value
 
 
-def _facts(run: StoredRun, names: DisplayNames) -> Iterator[tuple[str, str]]:
+def facts_of(run: StoredRun, names: DisplayNames) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a run: names and values."""
     yield "run", run.id
     yield "session", names.with_key(run.session)
     yield "agent", run.agent
@@ -343,6 +344,12 @@ def _step(step: StepView) -> tuple[str, ...]:
     text = one_line(step.text, _CELL)
     failed = "failed: " if step.ok is False else ""
     return str(step.number), step.kind.value, step.name, tokens, f"{failed}{text}"
+
+
+def step_text(step: StepView) -> str:
+    """Return a step on one line."""
+    number, kind, name, tokens, text = _step(step)
+    return "  ".join(filter(None, [f"{number:>3}  {kind:<8}", name, text, tokens]))
 
 
 def _call(call: ToolCall) -> tuple[str, ...]:

@@ -105,6 +105,13 @@ class Viewer(Person):
             assert ready, "the screen stays like this:\n" + "\n".join(self.lines)
             self._stream.feed(os.read(self.keys, 65536))
 
+    def resizes(self, *, rows: int, columns: int) -> None:
+        """Give the terminal another size; the program is told as by a real one."""
+        self._cells.resize(rows, columns)
+        self._cells.reset()
+        fcntl.ioctl(self.keys, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.presses(signal.SIGWINCH)
+
     def sees_lines(self, *lines: str) -> None:
         """Wait until the screen ends with these lines."""
         self.waits_until(lambda: self.lines[-len(lines) :] == list(lines))

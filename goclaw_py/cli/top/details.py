@@ -1,0 +1,49 @@
+"""The lines about one run, which Enter opens in ``goclaw top``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from goclaw_py.cli.names import DisplayNames
+from goclaw_py.cli.output import plain
+from goclaw_py.cli.runs.why import explanation_lines
+from goclaw_py.core.time.texts import duration
+from goclaw_py.operations.explanation import Explanation
+from goclaw_py.operations.runs.command import facts_of, step_text
+from goclaw_py.operations.runs.operations import RunRecord
+from goclaw_py.runs.agent_loop import Role
+from goclaw_py.scheduler.texts import waits_for
+from goclaw_py.scheduler.views import RunView
+
+
+def details(
+    record: RunRecord | None, live: RunView | None, why: Explanation | None, names: DisplayNames
+) -> list[str]:
+    """Return what is known of a run; without a record it waits, and is not stored yet."""
+    lines = [] if why is None else [*explanation_lines(why), ""]
+    if record is not None:
+        lines += [f"{name:<11} {value}" for name, value in facts_of(record.run, names)]
+    elif live is not None:
+        lines += [
+            f"{'run':<11} {live.id}",
+            f"{'session':<11} {names.with_key(live.session)}",
+            f"{'waiting':<11} for {duration(live.for_s)}: {waits_for(live)}",
+        ]
+    lines += _section("Prompt", _prompt(record, live))
+    if record is not None:
+        lines += _section("Steps", (step_text(step) for step in record.steps))
+        answers = (one.entry.text for one in record.entries if one.entry.role is Role.ASSISTANT)
+        lines += _section("Answer", answers)
+    return plain("\n".join(lines)).replace("\t", " ").splitlines()
+
+
+def _prompt(record: RunRecord | None, live: RunView | None) -> Iterator[str]:
+    if record is not None and record.entries:
+        yield from (one.entry.text for one in record.entries if one.entry.role is Role.USER)
+    elif live is not None and live.activity is not None:
+        yield live.activity.prompt
+
+
+def _section(title: str, texts: Iterator[str]) -> list[str]:
+    found = list(texts)
+    return ["", title, *found] if found else []

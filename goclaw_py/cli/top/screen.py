@@ -1,0 +1,340 @@
+"""What ``goclaw top`` shows: lines that fit the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from goclaw_py.cli.names import DisplayNames
+from goclaw_py.cli.output import Column, clock, flat, one_line, table_lines
+from goclaw_py.cli.top.keys import TABS, Shown, Tab, TopState, place_of
+from goclaw_py.core.display_names import SHORT_ID
+from goclaw_py.core.text import count
+from goclaw_py.core.time.texts import age, duration
+from goclaw_py.operations.runs.command import outcome
+from goclaw_py.records import StoredRun
+from goclaw_py.scheduler.texts import used_text, waits_for
+from goclaw_py.scheduler.views import Backlog, GatewayStatus, LaneView, RunState, RunView
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_MAX_WARNINGS: Final = 3
+_CELL: Final = 200
+_FOR: Final = len("1 min 1 s")
+"""The width of a duration, so that columns stay where they are while it grows."""
+
+_LEAST_ROWS: Final = 20
+"""With fewer there are no blank lines between tables."""
+
+WAITING: Final = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
+_LANES: Final = (
+    "LANE",
+    "ACTIVE",
+    "WAITING",
+    Column("FINISHED", drop=1),
+    Column("CANCELLED", drop=2),
+    "FAILED",
+)
+_RUNNING: Final = (
+    "RUNNING",
+    "FOR",
+    Column("SESSION", least=12),
+    Column("PROMPT", least=12),
+    Column("TOOL", least=12),
+    Column("TOKENS", drop=1),
+    Column("MODEL", drop=2, least=8),
+)
+_QUEUED: Final = (
+    "WAITING",
+    "FOR",
+    Column("SESSION", least=12),
+    Column("WAITS FOR", least=16),
+)
+_FAILED: Final = (
+    "FAILED",
+    "STARTED",
+    Column("SESSION", least=12),
+    Column("OUTCOME", drop=1),
+    Column("ERROR", least=16),
+    Column("PROMPT", least=12, drop=2),
+)
+_KEYS: Final = {
+    Tab.RUNS: "? keys  q quit  ↑↓ select  Enter open  s stop  l log  Tab next list",
+    Tab.FAILED: "? keys  q quit  ↑↓ select  Enter open  l log  Tab next list",
+    Tab.LOG: "? keys  q quit  ↑↓ scroll  l all lines  Tab next list",
+}
+_KEYS_OF_RUN: Final = "? keys  Esc back  ↑↓ scroll  s stop  l log"
+HELP: Final = (
+    "1 2 3       the lists: runs, failed runs, log",
+    "Tab ←→      the next list, the one before",
+    "↑↓ k j      select a run, or scroll",
+    "PgUp PgDn   a page up or down",
+    "g G         the first, the last",
+    "Enter       open the selected run: what it does, its steps, why",
+    "s           stop it, after a question",
+    "l           the log lines of the selected run; again: all lines",
+    "Esc q       back; q in a list ends",
+    "Ctrl-C      ends",
+    "",
+    "Any key closes this list.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopView:
+    """What is known of the gateway.
+
+    Args:
+        problem: Why the gateway does not answer now; then the rest is what it answered last.
+        totals: Rates and cost, one line.
+        failed: The newest failed runs.
+        details: The lines about the opened run.
+        log: The newest log lines.
+    """
+
+    status: GatewayStatus
+    names: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+    totals: str = ""
+    failed: Sequence[StoredRun] = ()
+    details: Sequence[str] = ()
+    log: Sequence[str] = ()
+
+
+def screen(view: TopView, state: TopState, columns: int, rows: int) -> tuple[list[Text], Shown]:
+    """Return the lines of the screen, and what keys can reach."""
+    from rich.text import Text  # noqa: PLC0415
+
+    head = _head(view, columns)
+    tabs = "  ".join(_title(number, tab, state) for number, tab in enumerate(TABS, 1))
+    room = max(rows - len(head) - 2, 1)
+    if state.has_help:
+        body, shown = [_line(text, columns) for text in HELP], Shown()
+    elif state.opened is not None or state.tab is Tab.LOG:
+        body, shown = _text(view, state, columns, room)
+    elif state.tab is Tab.FAILED:
+        body, shown = _failed(view, state, columns, room)
+    else:
+        body, shown = _runs(view, state, columns, room)
+    body = body[:room]
+    body += [Text()] * (room - len(body))
+    style = "bold" if state.stopping or state.notice else "dim"
+    foot = _line(_foot(view, state), columns, style)
+    return [*head, _line(tabs, columns, "bold"), *body, foot], shown
+
+
+def _title(number: int, tab: Tab, state: TopState) -> str:
+    return f"[{number} {tab}]" if tab is state.tab else f" {number} {tab} "
+
+
+def _line(text: str, columns: int, style: str = "") -> Text:
+    from rich.text import Text  # noqa: PLC0415
+
+    return Text(_fitting(flat(text), columns), style, no_wrap=True)
+
+
+def _fitting(text: str, columns: int) -> str:
+    """Return the beginning of a line that fits; blanks stay as they are."""
+    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
+
+    return text if cell_len(text) <= columns else set_cell_size(text, columns - 1) + "…"
+
+
+def _head(view: TopView, columns: int) -> list[Text]:
+    status = view.status
+    up = duration((status.now - status.started_at).total_seconds())
+    state = "draining" if status.draining else "running"
+    nodes = f"  {len(status.peers) + 1} nodes" if status.peers else ""
+    first = f"goclaw {status.release}{nodes}  {state}  up {up}  {clock(status.now)}"
+    lines = [
+        _line(f"{first}  database {status.database}", columns),
+        _line(view.totals, columns),
+        _line(_backlog(status.backlog), columns),
+    ]
+    if view.problem:
+        problem = f"! {one_line(view.problem, _CELL)}; waiting for it"
+        return [*lines, _line(problem, columns, "bold red")]
+    found = [f"! {one_line(str(warning), columns - 2)}" for warning in status.warnings]
+    if len(found) > _MAX_WARNINGS:
+        found[_MAX_WARNINGS - 1 :] = [f"! … and {len(found) - _MAX_WARNINGS + 1} more"]
+    return [*lines, *(_line(text, columns, "yellow") for text in found)]
+
+
+def _backlog(backlog: Backlog | None) -> str:
+    if backlog is None:
+        return "backlog unknown"
+    return (
+        f"messages {backlog.inbox} waiting, {backlog.unanswered} failed  "
+        f"deliveries {backlog.outbox} waiting, {backlog.failed} failed  "
+        f"{count(backlog.approvals, 'approval')}"
+    )
+
+
+def _foot(view: TopView, state: TopState) -> str:
+    if state.stopping is not None:
+        run = next((one for one in view.status.runs if one.id == state.stopping), None)
+        if run is None:
+            return "This run has ended. Press any key."
+        name = DisplayNames(view.names).of(run.session)
+        beside = sum(one.session == run.session for one in view.status.runs) - 1
+        more = f", the oldest of its {beside + 1} runs" if beside else ""
+        return f"Stop what runs for {one_line(name, 30)}{more}? y: stop, any other key: go on"
+    if state.notice:
+        return state.notice
+    if state.has_help:
+        return "any key: back"
+    if state.opened is None:
+        return _KEYS[state.tab]
+    is_active = any(run.id == state.opened for run in view.status.runs)
+    return _KEYS_OF_RUN if is_active else _KEYS_OF_RUN.replace("  s stop", "")
+
+
+# ---------------------------------------------------------------------------- lists
+
+
+def _runs(view: TopView, state: TopState, columns: int, room: int) -> tuple[list[Text], Shown]:
+    runs = view.status.runs
+    running = [run for run in runs if run.state not in WAITING]
+    waiting = [run for run in runs if run.state in WAITING]
+    ids = [run.id for run in (*running, *waiting)]
+    place = place_of(state, ids)
+    names = DisplayNames(view.names)
+    blank = [_line("", columns)] if room >= _LEAST_ROWS - 5 else []
+    left = room - 3 - 3 * len(blank)
+    lanes = [_lane(lane) for lane in view.status.lanes]
+    spare = left - max(len(running), 1) - max(len(waiting), 1)
+    lane_rows = min(len(lanes) or 1, max(left // 3, spare, 1))
+    left -= lane_rows
+    waiting_rows = min(len(waiting) or 1, max(left // 3, 1))
+    running_rows = min(len(running) or 1, max(left - waiting_rows, 1))
+    waiting_rows = min(len(waiting) or 1, max(left - running_rows, 1))
+    body = [
+        *blank,
+        *_table(_LANES, lanes, None, columns, lane_rows, "no lanes"),
+        *blank,
+        *_table(
+            _RUNNING,
+            [_running(run, names) for run in running],
+            place,
+            columns,
+            running_rows,
+            "nothing is running",
+        ),
+        *blank,
+        *_table(
+            _QUEUED,
+            [_waiting(run, names) for run in waiting],
+            place - len(running),
+            columns,
+            waiting_rows,
+            "nothing is waiting",
+        ),
+    ]
+    return body, Shown(ids, frozenset(ids), max(running_rows - 1, 1))
+
+
+def _failed(view: TopView, state: TopState, columns: int, room: int) -> tuple[list[Text], Shown]:
+    ids = [run.id for run in view.failed]
+    names = DisplayNames(view.names)
+    rows = [_failure(run, names, view.status.now) for run in view.failed]
+    body = _table(_FAILED, rows, place_of(state, ids), columns, room - 2, "no run has failed")
+    active = frozenset(run.id for run in view.status.runs)
+    return [_line("", columns), *body], Shown(ids, active & frozenset(ids), max(room - 3, 1))
+
+
+def _text(view: TopView, state: TopState, columns: int, room: int) -> tuple[list[Text], Shown]:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    active = frozenset(run.id for run in view.status.runs)
+    if state.opened is not None:
+        console = Console(width=columns)
+        lines = [
+            part.plain.rstrip()
+            for line in view.details
+            for part in Text(line).wrap(console, columns) or [Text()]
+        ]
+        most = max(len(lines) - room, 0)
+        begin = min(state.scroll, most)
+        page = lines[begin : begin + room]
+    else:
+        lines = list(view.log) or ["no log lines"]
+        if state.log_of is not None:
+            room -= 1
+        most = max(len(lines) - room, 0)
+        end = len(lines) - min(state.scroll, most)
+        page = lines[max(end - room, 0) : end]
+        if state.log_of is not None:
+            page = [f"lines about run {state.log_of[:SHORT_ID]}; l: all lines", *page]
+    return [_line(text, columns) for text in page], Shown((), active, max(room - 1, 1), most)
+
+
+def _table(
+    titles: Sequence[str | Column],
+    rows: Sequence[Sequence[str]],
+    place: int | None,
+    columns: int,
+    room: int,
+    empty: str,
+) -> list[Text]:
+    """Return a table of ``room`` rows and its head, in which the row at a place is visible."""
+    from rich.text import Text  # noqa: PLC0415
+
+    mark = "" if place is None else "  "
+    chosen = place if place is not None and 0 <= place < len(rows) else None
+    shown = len(rows) if len(rows) <= room else max(room - 1, 1)
+    begin = max((chosen or 0) - shown + 1, 0)
+    head, *lines = table_lines(titles, rows[begin : begin + shown], columns - len(mark))
+    texts = [_line(mark + head, columns, "bold")]
+    if not rows:
+        return [*texts, _line(mark + empty, columns, "dim")]
+    for number, line in enumerate(lines, begin):
+        is_chosen = number == chosen
+        text = f"{'> ' if is_chosen else mark}{line}"
+        texts.append(_line(text, columns, "reverse" if is_chosen else ""))
+    if shown < len(rows) and room > 1:
+        texts.append(Text(f"{mark}… and {len(rows) - shown} more", "dim", no_wrap=True))
+    return texts
+
+
+def _lane(lane: LaneView) -> tuple[str, ...]:
+    taken = used_text(lane) + (" closed" if lane.closed else "")
+    return lane.name, taken, *map(str, (lane.waiting, lane.finished, lane.cancelled, lane.failed))
+
+
+def _running(run: RunView, names: DisplayNames) -> tuple[str, ...]:
+    doing = run.activity
+    # A run that is being stopped says so where its tool would be.
+    state = "" if run.state is RunState.RUNNING else run.state.value
+    return (
+        run.id[:SHORT_ID],
+        f"{duration(run.for_s):<{_FOR}}",
+        names.of(run.session),
+        one_line(doing.prompt, _CELL) if doing else "",
+        state or (", ".join(doing.tools) if doing else ""),
+        f"{doing.tokens:,}" if doing and doing.tokens else "",
+        doing.model if doing else "",
+    )
+
+
+def _waiting(run: RunView, names: DisplayNames) -> tuple[str, ...]:
+    return (
+        run.id[:SHORT_ID],
+        f"{duration(run.for_s):<{_FOR}}",
+        names.of(run.session),
+        waits_for(run),
+    )
+
+
+def _failure(run: StoredRun, names: DisplayNames, now: datetime) -> tuple[str, ...]:
+    return (
+        run.id[:SHORT_ID],
+        age(run.started_at, now),
+        names.of(run.session),
+        outcome(run),
+        one_line(run.error or "", _CELL),
+        one_line(run.prompt, _CELL),
+    )
