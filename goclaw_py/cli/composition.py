@@ -230,7 +230,7 @@ async def probe_model(settings: Settings) -> None:
             await agent.run(request, lambda _event: None)
     except TimeoutError:
         said = f"the model did not answer within {MODEL_PROBE_S:.0f} s"
-        raise AgentError(said, said) from None
+        raise AgentError(said, said, retryable=True) from None
     finally:
         await agent.close()
 

@@ -8,11 +8,13 @@ First run.
   talk (default: pairing; else only the given ids), then whether to install the service. Each
   answer is also an option; without a terminal nothing is asked. Enter accepts a default; secrets
   are read without echo. Token (`getMe`) and model (one request) are tested unless `--no-test`;
-  what fails is explained and asked again, and from an option ends the command. Nothing is written
+  what fails is explained and asked again, and from an option ends the command; what cannot be
+  tested now, because its server cannot be reached, may be kept untested. Models of servers on this
+  machine (Ollama, LM Studio, llama.cpp, vLLM at their ports) are offered. Nothing is written
   before the last question. Secrets go into files of mode 0600 beside the settings; the settings
   are the commented example with the answers, written at once or not at all. An existing file is
-  kept; `--force` replaces it and keeps a copy. It ends with a link and, in a terminal, a QR code
-  to the bot.
+  kept; `--force` replaces it and keeps a copy. It ends with the next three steps, with a link and,
+  in a terminal, a QR code to the bot.
 - `goclaw service install | status | uninstall`: a user unit of systemd (as in `deploy/`, without
   what needs root) or a launch agent of launchd. `--dry-run` shows files and commands. Variables
   that the service does not get are named. Without a service manager, and where another
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -39,7 +42,7 @@ from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.ids import MAIN_AGENT
 
 if TYPE_CHECKING:
-    from goclaw_py.cli.system.questions import Given
+    from goclaw_py.cli.system.questions import Given, SetupQuestions
     from goclaw_py.cli.system.settings_file import Answers
 
 HEARTBEAT: Final = "HEARTBEAT.md"
@@ -112,7 +115,7 @@ def init(ctx: typer.Context, chosen: InitOptions) -> None:
     failure = _install(file, env, quiet=chosen.as_json) if wants_service else None
     if not chosen.as_json:
         is_running = wants_service and failure is None
-        _show_next(questions.bot, is_running=is_running, draw=is_asked)
+        _show_next(questions, is_running=is_running, draw=is_asked)
     if failure is not None:
         raise failure
 
@@ -168,14 +171,31 @@ def _show(done: dict[Path, str], *, as_json: bool) -> None:
         typer.echo(f"{what:<6} {plain(str(path))}")
 
 
-def _show_next(bot: str, *, is_running: bool, draw: bool) -> None:
-    typer.echo("running: goclaw status" if is_running else "next: goclaw run")
-    if not bot:
+def _show_next(questions: SetupQuestions, *, is_running: bool, draw: bool) -> None:
+    """Print the next three steps, and the link to the bot."""
+    typer.echo("\nNext:")
+    for number, (command, words) in enumerate(next_steps(questions, is_running=is_running), 1):
+        typer.echo(f"  {number}. {command:<28}  {words}")
+    if questions.bot and draw:
+        show_qr_code(f"https://t.me/{questions.bot}")
+
+
+def next_steps(questions: SetupQuestions, *, is_running: bool) -> Iterator[tuple[str, str]]:
+    """Yield the next three steps: a command or link, and what it is for."""
+    running = ("goclaw status", "see that the gateway runs")
+    if not questions.has_bot:
+        yield running if is_running else ("goclaw run", "start the gateway, and chat here")
+        yield "goclaw open", "open the dashboard in a browser"
+        yield "goclaw doctor", "see what else can be set up, such as Telegram"
         return
-    link = f"https://t.me/{bot}"
-    typer.echo(f"Write to the bot: {link}")
-    if draw:
-        show_qr_code(link)
+    yield running if is_running else ("goclaw run --no-console", "start the gateway")
+    link = f"https://t.me/{questions.bot}" if questions.bot else "write to your bot"
+    if questions.answers.allow:
+        yield link, "write to the bot: it answers you"
+        yield "goclaw open", "open the dashboard in a browser"
+    else:
+        yield link, "write to the bot: it replies with a pairing code"
+        yield "goclaw people approve CODE", "approve yourself with that code"
 
 
 def heartbeat_example() -> str:

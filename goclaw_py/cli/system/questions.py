@@ -17,9 +17,11 @@ from goclaw_py.cli import composition
 from goclaw_py.cli.context import waited_for
 from goclaw_py.cli.output import plain
 from goclaw_py.cli.progress import progress
+from goclaw_py.cli.system import local_servers
+from goclaw_py.cli.system.local_servers import LocalModel
 from goclaw_py.cli.system.settings_file import Answers
 from goclaw_py.config import SettingErrors, Settings, load
-from goclaw_py.core.errors import GoclawError, SettingError
+from goclaw_py.core.errors import AgentError, GoclawError, MaybeSent, NotSent, SettingError
 from goclaw_py.core.time.machine_zone import machine_zone
 
 T = TypeVar("T")
@@ -96,6 +98,11 @@ class SetupQuestions:
         self._asked = 0
         self._has_token = _has_token(self._settings())
 
+    @property
+    def has_bot(self) -> bool:
+        """Return whether there is a bot token."""
+        return bool(self.answers.token or self._has_token)
+
     def ask(self) -> Answers:
         """Ask everything. Raises ``BadParameter`` and ``GoclawError`` for an option."""
         self._ask_token()
@@ -131,12 +138,16 @@ class SetupQuestions:
     def _check_token(self, text: str) -> None:
         settings = self._accept(token=text)
         if self._given.test and (text or self._has_token):
-            with progress("testing the token: asking Telegram"):
-                self.bot = waited_for(composition.bot_name(settings))
-            self._say(f"The bot is @{self.bot}.")
+            try:
+                with progress("testing the token: asking Telegram"):
+                    self.bot = waited_for(composition.bot_name(settings))
+            except (NotSent, MaybeSent) as error:
+                self._retain_untested(error)
+            else:
+                self._say(f"The bot is @{self.bot}.")
 
     def _ask_who_may_talk(self) -> None:
-        if not self.answers.token and not self._has_token:
+        if not self.has_bot:
             if self._given.allow is not None:
                 raise typer.BadParameter("needs --token-file", param_hint="--allow")
             return
@@ -153,33 +164,58 @@ class SetupQuestions:
     def _ask_model(self) -> None:
         """Ask for model, address and key, again if they do not work together."""
         default = OFFLINE
+        local = self._local_models()
         while True:
             asked = self._asked
-            model = self._ask_model_name(default)
+            model = self._ask_model_name(default, local)
             read = read_model(model)
             if read is None:
                 return
-            self._ask_address(read[0])
-            self._ask_key(read[0])
+            if not self.answers.base_url:  # a chosen model of this machine has its address
+                self._ask_address(read[0])
+                self._ask_key(read[0])
+            is_given = self._asked == asked  # all of it is from the command line
             try:
                 self._try_model()
             except GoclawError as error:
-                if self._asked == asked:
-                    raise  # all of it is from the command line
+                if is_given:
+                    raise
                 self._say(f"That does not work: {_reason(error)}")
-                default = model
+                numbers = [number for number, one in local.items() if one.setting == model]
+                default = numbers[0] if numbers and self.answers.base_url else model
             else:
                 return
 
-    def _ask_model_name(self, default: str) -> str:
+    def _local_models(self) -> dict[str, LocalModel]:
+        """Show the models that servers on this machine have; return them by their numbers."""
+        if self._prompt is None or self._given.model is not None or not self._given.test:
+            return {}
+        with progress("looking for model servers on this machine"):
+            found = waited_for(local_servers.find_local_models())
+        local = {str(number): model for number, model in enumerate(found, 1)}
+        width = max((len(model.setting) for model in found), default=0)
+        if local:
+            self._say("Models on this machine:")
+        for number, model in local.items():
+            server = model.server
+            self._say(f"{number:>3}  {model.setting:<{width}}  {server.name}, {server.base_url}")
+        return local
+
+    def _ask_model_name(self, default: str, local: Mapping[str, LocalModel]) -> str:
         def check(text: str) -> str:
+            if text in local:
+                chosen = local[text]
+                self._accept(model=chosen.setting, base_url=chosen.server.base_url, key="")
+                return chosen.setting
             self._accept(model="" if text == OFFLINE else text, base_url="", key="")
             read = read_model(text)
             if read is not None and not read[0].is_installed:
                 raise GoclawError(f"its library is not installed: {read[0].install}")
             return text
 
-        question = f"Model, such as anthropic:claude-sonnet-5-5 or openai:gpt-4o [{default}]: "
+        numbers = "a number above, or " if local else ""
+        names = "such as anthropic:claude-sonnet-5-5 or openai:gpt-4o"
+        question = f"Model, {numbers}{names} [{default}]: "
         return self._read(question, check, self._given.model, "--model", default)
 
     def _ask_address(self, provider: Provider) -> None:
@@ -219,9 +255,21 @@ class SetupQuestions:
 
     def _try_model(self) -> None:
         if self._given.test:
-            with progress(f"testing the model: asking {self.answers.model}"):
-                waited_for(composition.probe_model(self._settings()))
-            self._say("The model answers.")
+            try:
+                with progress(f"testing the model: asking {self.answers.model}"):
+                    waited_for(composition.probe_model(self._settings()))
+            except AgentError as error:
+                if not error.retryable:
+                    raise
+                self._retain_untested(error)
+            else:
+                self._say("The model answers.")
+
+    def _retain_untested(self, error: GoclawError) -> None:
+        """Ask whether an answer that cannot be tested now is good; raise its error if not."""
+        question = f"It cannot be tested now: {_reason(error)}. Keep it untested?"
+        if self._prompt is None or not self.confirm(question):
+            raise error
 
     # ------------------------------------------------------------------ the rest
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tomllib
 from collections.abc import Mapping
@@ -12,11 +13,14 @@ import pytest
 import typer
 
 from goclaw_py.cli import composition
+from goclaw_py.cli.system import local_servers
+from goclaw_py.cli.system.init import next_steps
+from goclaw_py.cli.system.local_servers import LocalModel, LocalServer, find_local_models
 from goclaw_py.cli.system.questions import Given, SetupQuestions
 from goclaw_py.cli.system.settings_file import Answers, replace_file, settings_text
 from goclaw_py.config import Settings, load
-from goclaw_py.core.errors import AgentError, ChannelRefused, SettingError
-from tests.unit.cli.conftest import Shell
+from goclaw_py.core.errors import AgentError, ChannelRefused, NotSent, SettingError
+from tests.unit.cli.conftest import Shell, lines
 
 TOKEN = "123456789:AAbbCCddEEffGGhhIIjj"
 KEY = "sk-0123456789abcdef"
@@ -63,6 +67,10 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> None:
         if key is None or key.get_secret_value() != KEY:
             raise AgentError("", "the provider refuses the key")
 
+    async def find_local_models() -> list[LocalModel]:
+        return []
+
+    monkeypatch.setattr(local_servers, "find_local_models", find_local_models)
     monkeypatch.setattr(composition, "bot_name", bot_name)
     monkeypatch.setattr(composition, "probe_model", probe_model)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -194,6 +202,122 @@ def test_the_address_of_a_server_is_asked_where_there_is_no_default(servers: Non
     assert len(script.refusals) == 2
 
 
+# ---------------------------------------------------------------------------- without a network
+
+
+@pytest.fixture
+def away(servers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing outside of this machine can be reached."""
+
+    async def bot_name(settings: Settings) -> str:
+        raise NotSent("no connection to the Bot API")
+
+    async def probe_model(settings: Settings) -> None:
+        raise AgentError("", "no connection", retryable=True)
+
+    monkeypatch.setattr(composition, "bot_name", bot_name)
+    monkeypatch.setattr(composition, "probe_model", probe_model)
+
+
+def test_what_cannot_be_tested_may_be_kept(away: None) -> None:
+    found, script, questions = ask(TOKEN, "y", "openai:gpt-4o", KEY, "maybe", "yes", "", "")
+    assert (found.token, found.model, found.key) == (TOKEN, "openai:gpt-4o", KEY)
+    assert (questions.bot, questions.has_bot) == ("", True)
+    asked = [question for question in script.asked if "Keep it untested?" in question]
+    reasons = ["no connection to the Bot API", *["no connection"] * 2]
+    assert asked == [
+        f"It cannot be tested now: {reason}. Keep it untested? [y/N]: " for reason in reasons
+    ]
+
+
+def test_by_default_it_is_asked_for_again(away: None) -> None:
+    found, script, _ = ask(TOKEN, "", "", "openai:gpt-4o", KEY, "n", "offline", "")
+    assert (found.token, found.model) == ("", "")
+    assert script.refusals == ["no connection to the Bot API", "no connection"]
+
+
+def test_without_a_terminal_nothing_is_kept_untested(away: None, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    with pytest.raises(NotSent):
+        SetupQuestions(None, Given(token_file=tmp_path / "token"), ENV).ask()
+
+
+# ---------------------------------------------------------------------------- this machine
+
+OLLAMA = LocalServer("Ollama", "ollama", 11434)
+
+
+@pytest.fixture
+def local(servers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def find() -> list[LocalModel]:
+        return [LocalModel(OLLAMA, "llama3"), LocalModel(OLLAMA, "qwen3:8b")]
+
+    async def probe_model(settings: Settings) -> None:
+        if settings.agents["main"].model != "ollama:qwen3:8b":
+            raise AgentError("", "out of memory")
+
+    monkeypatch.setattr(local_servers, "find_local_models", find)
+    monkeypatch.setattr(composition, "probe_model", probe_model)
+
+
+def test_models_of_this_machine_are_chosen_by_number(local: None) -> None:
+    found, script, _ = ask("", "1", "3", "2", "")
+    assert (found.model, found.base_url) == ("ollama:qwen3:8b", OLLAMA.base_url)
+    assert script.told[1:4] == [
+        "Models on this machine:",
+        "  1  ollama:llama3    Ollama, http://127.0.0.1:11434/v1",
+        "  2  ollama:qwen3:8b  Ollama, http://127.0.0.1:11434/v1",
+    ]
+    assert script.refusals[0] == "out of memory"
+    assert script.asked[1].endswith("[1]: ")
+    assert len(script.refusals) == 2
+
+
+def test_another_model_can_be_typed(local: None) -> None:
+    found, script, _ = ask("", "offline", "")
+    assert (found.model, found.base_url, script.refusals) == ("", "", [])
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(("body", "names"), [
+    (b'{"data": [{"id": "a"}, {"id": "b/c"}]}', ["a", "b/c"]),
+    (b'{"data": [{"id": "\\u001b[2J"}, {"id": 7}, {"id": ""}, {"id": "b"}]}', ["b"]),
+    (b'{"data": {}}', []),
+    (b"[1]", []),
+    (b"<html>", []),
+    (b" " * 2_000_000, []),
+    (None, []),
+])  # fmt: skip
+async def test_a_server_may_answer_anything(body: bytes | None, names: list[str]) -> None:
+    """Another program may listen there: what it says is not trusted, and not waited for."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if body is not None:
+            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n"
+            writer.write(head.encode() + body)
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        found = await find_local_models([LocalServer("test", "openai", port)])
+        assert [model.name for model in found] == names
+    assert await find_local_models([LocalServer("closed", "openai", port)]) == []
+
+
+def test_the_next_steps_are_those_of_the_answers(servers: None) -> None:
+    def steps(*answers: str, is_running: bool = False) -> list[str]:
+        *_, questions = ask(*answers)
+        return [command for command, _ in next_steps(questions, is_running=is_running)]
+
+    assert steps("", "", "") == ["goclaw run", "goclaw open", "goclaw doctor"]
+    link = "https://t.me/AnnBot"
+    approve = "goclaw people approve CODE"
+    assert steps(TOKEN, "", "", "") == ["goclaw run --no-console", link, approve]
+    assert steps(TOKEN, "", "", "12", is_running=True) == ["goclaw status", link, "goclaw open"]
+
+
 def test_the_written_file_is_the_example_with_the_answers(tmp_path: Path) -> None:
     url = "https://example.com/v1"
     answers = Answers(TOKEN, "openai:gpt-4o", url, KEY, "Europe/Berlin", ("12", "34"))
@@ -267,7 +391,12 @@ def test_a_service_that_cannot_be_installed_does_not_undo_the_settings(
     monkeypatch.setenv("PATH", "/nowhere")
     got = goclaw("init", "--service")
     assert (got.code, "cannot be reached for this user" in got.err) == (1, True)
-    assert got.out.endswith("next: goclaw run\n")
+    assert lines(got.out)[-4:] == [
+        "Next:",
+        "1. goclaw run start the gateway, and chat here",
+        "2. goclaw open open the dashboard in a browser",
+        "3. goclaw doctor see what else can be set up, such as Telegram",
+    ]
     assert (goclaw.home / "goclaw.toml").exists()
 
 
