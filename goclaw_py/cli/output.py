@@ -52,7 +52,10 @@ def one_line(text: str, limit: int = 60) -> str:
         return flat
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
 
-    return flat if cell_len(flat) <= limit else set_cell_size(flat, limit - 1) + "…"
+    if cell_len(flat) <= limit:
+        return flat
+    # A wide character that does not fit would leave a blank.
+    return set_cell_size(flat, limit - 1).rstrip() + "…"
 
 
 def clock(at: datetime | None) -> str:
@@ -141,10 +144,14 @@ def full_width(wide: bool) -> Iterator[None]:  # noqa: FBT001  (the value of an 
         _is_wide.reset(token)
 
 
+def shows_whole() -> bool:
+    """Return whether tables show everything whole: with ``--wide``, and in a pipe."""
+    return _is_wide.get() or not sys.stdout.isatty()
+
+
 def short_id(whole: str) -> str:
     """Shorten an id on a terminal. Commands accept its beginning."""
-    is_whole = _is_wide.get() or not sys.stdout.isatty()
-    return whole if is_whole else display_names.short_id(whole)
+    return whole if shows_whole() else display_names.short_id(whole)
 
 
 def show_table(columns: Columns, rows: Iterable[Sequence[str]], *, empty: str) -> None:
@@ -168,8 +175,15 @@ def table_text(columns: Columns, rows: Iterable[Sequence[str]], *, empty: str) -
     folds = interactive and _is_wide.get()
     room = shutil.get_terminal_size().columns
     widths = _whole(heads, cells)
+    is_whole = True
     if interactive and not folds:
+        # Nobody misses a column that says nothing.
+        for place in range(1, len(heads)):
+            if not any(row[place] for row in cells):
+                del widths[place]
+        filled = len(widths)
         widths = _fitted(heads, widths, room)
+        is_whole = len(widths) == filled
     text = StringIO()
     console = Console(
         file=text,
@@ -179,7 +193,7 @@ def table_text(columns: Columns, rows: Iterable[Sequence[str]], *, empty: str) -
         highlight=False,
     )
     console.print(_table(heads, cells, widths, folds=folds))
-    if len(widths) < len(heads):
+    if not is_whole:
         console.print("more columns: --wide", style="dim")
     lines = text.getvalue().rstrip("\n").split("\n")
     # Strip trailing blanks in a pipe; on a terminal the end of a line contains colour codes.
@@ -219,23 +233,25 @@ def _whole(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> dict[int
 def _fitted(columns: Sequence[Column], whole: dict[int, int], room: int) -> dict[int, int]:
     """Return the columns that are shown in a line of this width, with their widths."""
     columns = list(columns)
-    if len(columns) > 1 and not columns[-1].state and not any(one.least for one in columns):
-        columns[-1] = replace(columns[-1], least=_LEAST)
-    widths = {
-        place: min(whole[place], column.least or whole[place])
-        for place, column in enumerate(columns)
-    }
+    last = max(whole)
+    if len(whole) > 1 and not columns[last].state and not any(columns[n].least for n in whole):
+        columns[last] = replace(columns[last], least=_LEAST)
+    widths = {n: min(width, columns[n].least or width) for n, width in whole.items()}
 
     def left() -> int:
         return room - sum(widths.values()) - _GAP * (len(widths) - 1)
 
-    by_drop = sorted((-column.drop, -place) for place, column in enumerate(columns) if column.drop)
+    by_drop = sorted((-columns[n].drop, -n) for n in whole if columns[n].drop)
     for _, place in by_drop:
         if left() >= 0:
             break
         del widths[-place]
-    for place, width in widths.items():
-        widths[place] = width + max(0, min(left(), whole[place] - width))
+    # What is left goes to the narrowest of the cut columns, so that each shows about the same.
+    for _ in range(left()):
+        cut = [n for n, width in widths.items() if width < whole[n]]
+        if not cut:
+            break
+        widths[min(cut, key=widths.__getitem__)] += 1
     return widths
 
 
@@ -261,7 +277,9 @@ def _table(
         )
     for row in rows:
         # Use Text, because rich interprets [brackets] in strings as markup.
-        table.add_row(*(Text(row[n], _colour(row[n]) if columns[n].state else "") for n in widths))
+        texts = {n: row[n] if folds else one_line(row[n], width) for n, width in widths.items()}
+        colours = {n: _colour(row[n]) if columns[n].state else "" for n in widths}
+        table.add_row(*(Text(texts[n], colours[n]) for n in widths))
     return table
 
 
@@ -271,11 +289,32 @@ def _colour(state: str) -> str:
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Print names and values, one pair per line."""
+    """Print names and values, one pair per line; on a terminal long values are folded."""
     facts = list(facts)
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
-        typer.echo(f"{name:<{width}}  {plain(value)}")
+        typer.echo("\n".join(folded(plain(value), f"{name:<{width}}  ")))
+
+
+def folded(text: str, start: str = "") -> list[str]:
+    """Return a text in lines that fit the terminal, between words; in a pipe as it is.
+
+    The first line begins with ``start``, the others with as many blanks.
+    """
+    blank = " " * len(start)
+    if not sys.stdout.isatty():
+        return (start + text.replace("\n", f"\n{blank}")).split("\n")
+    from rich.console import Console  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    room = max(shutil.get_terminal_size().columns - len(start), _LEAST)
+    console = Console(width=room)
+    parts = [
+        part.plain.rstrip()
+        for line in text.replace("\t", " ").split("\n")
+        for part in Text(line).wrap(console, room) or [Text()]
+    ]
+    return [f"{blank if number else start}{part}".rstrip() for number, part in enumerate(parts)]
 
 
 # ---------------------------------------------------------------------------- times
@@ -296,6 +335,13 @@ def local(at: datetime | None, zone: str) -> str:
         # This machine has another time zone database than the one that accepted the name.
         return f"{at.astimezone(UTC):%a %Y-%m-%d %H:%M:%S} UTC"
     return f"{there:%a %Y-%m-%d %H:%M:%S}"
+
+
+def brief_when(at: datetime | None, zone: str, now: datetime) -> str:
+    """Format an instant in a list: its distance on a terminal, all of ``when`` elsewhere."""
+    if at is None:
+        return ""
+    return when(at, zone, now) if shows_whole() else age(at, now)
 
 
 def when(at: datetime | None, zone: str, now: datetime) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.output import one_line, plain
+from goclaw_py.cli.output import clock, folded, one_line, plain, shows_whole
 from goclaw_py.core.messages import Sender, Target
 from goclaw_py.core.time import texts
 from goclaw_py.core.time.clocks import SystemClock
@@ -38,6 +38,11 @@ def age(at: datetime, seen_at: datetime) -> str:
     return texts.age(min(at, seen_at), seen_at)
 
 
+def moment(at: datetime) -> str:
+    """Format an instant in a list: as an age on a terminal; with ``--wide`` or in a pipe whole."""
+    return clock(at) if shows_whole() else age(at, now())
+
+
 def place(target: Target) -> str:
     """Format a chat as ``channel/account/chat[/thread]``."""
     parts = [target.channel, target.account, target.chat]
@@ -61,7 +66,7 @@ def words(text: str) -> str:
 
 def who(sender: Sender) -> str:
     """Format a person: the id first, because people can choose their names but not their id."""
-    names = [one_line(sender.name, _NAME)]
+    names = [one_line(sender.name, _NAME)] if sender.name != sender.id else []
     if sender.username:
         names.append(one_line(f"@{sender.username}", _NAME))
     seen = ", ".join(filter(None, names))
@@ -71,5 +76,5 @@ def who(sender: Sender) -> str:
 def show_text(title: str, text: str) -> None:
     """Print a whole text, indented, so that none of its lines looks like our output."""
     typer.echo(f"\n{title}")
-    for line in plain(text).split("\n"):
-        typer.echo(f"  {line}".rstrip())
+    for line in folded(plain(text), "  "):
+        typer.echo(line.rstrip())

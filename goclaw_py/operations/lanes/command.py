@@ -255,7 +255,7 @@ def _show_status(status: GatewayStatus, names: DisplayNames) -> None:
             ("gateway", f"release {status.release}, pid {status.pid}, node {status.node}, up {up}"),
             ("state", "draining: accepts no new messages" if status.draining else "running"),
             ("database", status.database),
-            ("backlog", _backlog(status.backlog)),
+            *_backlog(status.backlog),
         ]
     )
     typer.echo()
@@ -300,11 +300,11 @@ def _show_peers(status: GatewayStatus) -> None:
     show_table(_PEERS, rows, empty="")
 
 
-def _backlog(backlog: Backlog | None) -> str:
+def _backlog(backlog: Backlog | None) -> list[tuple[str, str]]:
     if backlog is None:
-        return "unknown"
-    return (
-        f"{backlog.inbox} incoming and {backlog.outbox} outgoing messages waiting, "
-        f"{backlog.failed} undeliverable, {backlog.unanswered} failed; "
-        f"{count(backlog.approvals, 'tool call')} waiting for approval"
-    )
+        return [("backlog", "unknown")]
+    return [
+        ("messages", f"{backlog.inbox} waiting, {backlog.unanswered} failed"),
+        ("deliveries", f"{backlog.outbox} waiting, {backlog.failed} failed"),
+        ("approvals", f"{count(backlog.approvals, 'tool call')} waiting"),
+    ]

@@ -182,9 +182,9 @@ _COLUMNS = (
     Column("SESSION", least=16),
     Column("TRIGGER", drop=2),
     "STARTED",
-    Column("TOOK", drop=1),
-    Column("OUTCOME", state=True),
-    Column("PROMPT", least=16, drop=3),
+    Column("TOOK", drop=3),
+    Column("OUTCOME", state=True, least=10),
+    Column("PROMPT", least=16, drop=1),
     Column("KEY", drop=9),
 )
 
@@ -194,7 +194,7 @@ def _row(run: StoredRun, names: DisplayNames) -> tuple[str, ...]:
         short_id(run.id),
         names.of(run.session),
         run.trigger.value,
-        clock(run.started_at),
+        display.moment(run.started_at),
         duration_of(run),
         outcome(run),
         one_line(run.prompt),

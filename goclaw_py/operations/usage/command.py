@@ -10,7 +10,7 @@ import typer
 
 from goclaw_py.cli.context import AsJson, answer, with_options, with_wide
 from goclaw_py.cli.names import DisplayNames, with_names
-from goclaw_py.cli.output import Column, Columns, one_line, show_table
+from goclaw_py.cli.output import Column, Columns, folded, one_line, show_table
 from goclaw_py.core.display_names import sender_words
 from goclaw_py.operations.control import Control
 from goclaw_py.runs.usage_report import (
@@ -91,7 +91,7 @@ def _show(found: UsageReport, names: DisplayNames) -> None:
     ]
     show_table((*heads, *_USED), rows, empty="")
     for note in _notes(found):
-        typer.echo(f"\n{note}")
+        typer.echo("\n".join(["", *folded(note)]))
 
 
 def _notes(found: UsageReport) -> list[str]:

@@ -24,12 +24,12 @@ from goclaw_py.cli.output import (
     TIME,
     Column,
     Printer,
+    brief_when,
     local,
     plain,
     show_facts,
     show_json,
     show_table,
-    when,
 )
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.text import cost
@@ -120,12 +120,12 @@ def _output(show: Callable[[_Seen], None], *, one: bool, as_json: bool) -> Print
 
 def _row(view: HeartbeatView) -> tuple[str, ...]:
     last = view.last
-    began = "" if last is None else when(last.claimed_at, view.policy.zone, view.now)
+    at = None if last is None else last.claimed_at
     return (
         display.cell(view.heartbeat.agent),
         said.state_words(view),
         words.due(view),
-        began,
+        brief_when(at, view.policy.zone, view.now),
         "" if last is None else words.outcome(last),
         display.cell(said.route_words(view.route, view.policy)),
         cost(view.today),

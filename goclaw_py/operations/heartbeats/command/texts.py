@@ -11,7 +11,7 @@ from goclaw_py.chat.outbound.ok_token import without_token
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import maybe_named
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Column, local, one_line, show_table, when
+from goclaw_py.cli.output import Column, brief_when, local, one_line, show_table
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.text import cost
@@ -136,4 +136,4 @@ def summary(heartbeat_run: HeartbeatRun) -> str:
 
 def due(view: HeartbeatView) -> str:
     """Return when the next scheduled run is due, in the agent's time zone; "" for none."""
-    return when(view.heartbeat.next_at, view.policy.zone, view.now)
+    return brief_when(view.heartbeat.next_at, view.policy.zone, view.now)

@@ -21,7 +21,7 @@ from goclaw_py.cli.context import (
     with_options,
     with_wide,
 )
-from goclaw_py.cli.messages.display import Yes
+from goclaw_py.cli.messages.display import Yes, moment
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_table
 from goclaw_py.core.ids import AgentName
@@ -37,7 +37,7 @@ app = typer.Typer(help=HELP, no_args_is_help=True)
 
 
 _COLUMNS = (
-    "SESSION",
+    Column("SESSION", least=16),
     Column("AGENT", drop=3),
     "LAST ACTIVE",
     Column("WAITING", drop=1),
@@ -94,7 +94,7 @@ def _show_all(found: list[Session], names: DisplayNames) -> None:
         (
             names.of(one.key),
             one.agent,
-            clock(one.last_active_at),
+            moment(one.last_active_at),
             str(one.waiting),
             str(one.entries),
             one.key,
