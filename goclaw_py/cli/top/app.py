@@ -22,7 +22,7 @@ from goclaw_py.cli.names import DisplayNames
 from goclaw_py.cli.system.logs import log_line
 from goclaw_py.cli.terminal import is_full_terminal, until_interrupted
 from goclaw_py.cli.top.details import details
-from goclaw_py.cli.top.keys import Effect, Shown, Tab, TopState, keys_of, pressed
+from goclaw_py.cli.top.keys import Effect, Shown, TopState, TopTab, keys_of, pressed
 from goclaw_py.cli.top.rates import Counts, Rate, rate_text
 from goclaw_py.cli.top.screen import TopView, screen
 from goclaw_py.core.errors import GoclawError, NotFound
@@ -133,7 +133,7 @@ class _Viewer:
             self._wanted.clear()
             wanted = self._state.subject
             try:
-                found = await self._asked()
+                found = await self._latest()
                 if self._state.subject == wanted:
                     self._view = found
             except GoclawError as error:
@@ -143,7 +143,7 @@ class _Viewer:
                 async with asyncio.timeout(_REFRESH_S):
                     await self._wanted.wait()
 
-    async def _asked(self) -> TopView:
+    async def _latest(self) -> TopView:
         state, now_s = self._state, asyncio.get_running_loop().time()
         status = await self._control.lanes.status()
         self._runs.add(Counts(now_s, sum(lane.started for lane in status.lanes)))
@@ -153,7 +153,7 @@ class _Viewer:
             used = (await self._control.usage.report(UsageQuery(days=1))).total
             self._messages.add(Counts(now_s, (used.received or 0) + (used.sent or 0)))
             self._cost = "" if used.cost_usd is None else f"  {usd(used.cost_usd)} today"
-            if state.tab is Tab.FAILED:
+            if state.tab is TopTab.FAILED:
                 failed = await self._failed()
         keys = {run.session for run in status.runs} | {run.session for run in failed}
         view = TopView(
@@ -165,7 +165,7 @@ class _Viewer:
         )
         if state.opened is not None:
             view = replace(view, details=await self._details(view, state.opened))
-        elif state.tab is Tab.LOG:
+        elif state.tab is TopTab.LOG:
             view = replace(view, log=await self._log(state.log_of))
         return view
 

@@ -50,7 +50,7 @@ def keys_of(data: bytes, *, complete: bool) -> tuple[list[str], bytes]:
     return keys, b""
 
 
-class Tab(StrEnum):
+class TopTab(StrEnum):
     """A list of ``goclaw top``."""
 
     RUNS = "Runs"
@@ -58,7 +58,7 @@ class Tab(StrEnum):
     LOG = "Log"
 
 
-TABS: Final = tuple(Tab)
+TABS: Final = tuple(TopTab)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class TopState:
         notice: The result of the last key.
     """
 
-    tab: Tab = Tab.RUNS
+    tab: TopTab = TopTab.RUNS
     selected: RunId | None = None
     opened: RunId | None = None
     stopping: RunId | None = None
@@ -85,7 +85,7 @@ class TopState:
     notice: str = ""
 
     @property
-    def subject(self) -> tuple[Tab, RunId | None, RunId | None]:
+    def subject(self) -> tuple[TopTab, RunId | None, RunId | None]:
         """What has to be asked of the gateway, beside its state."""
         return self.tab, self.opened, self.log_of
 
@@ -130,7 +130,7 @@ def pressed(state: TopState, key: str, shown: Shown) -> tuple[TopState, Effect |
         return state, Effect.QUIT
     if key in ("1", "2", "3", "next", "previous"):
         return _on_tab(state, key), None
-    if state.opened is not None or state.tab is Tab.LOG:
+    if state.opened is not None or state.tab is TopTab.LOG:
         return _in_text(state, key, shown), None
     return _in_list(state, key, shown), None
 
@@ -154,14 +154,14 @@ def _on_tab(state: TopState, key: str) -> TopState:
 
 def _in_list(state: TopState, key: str, shown: Shown) -> TopState:
     if not shown.runs:
-        return TopState(tab=Tab.LOG) if key == "l" else state
+        return TopState(tab=TopTab.LOG) if key == "l" else state
     place = place_of(state, shown.runs)
     run = shown.runs[place]
     match key:
         case "enter":
             return replace(state, selected=run, opened=run, scroll=0)
         case "l":
-            return TopState(tab=Tab.LOG, log_of=run)
+            return TopState(tab=TopTab.LOG, log_of=run)
         case "s" if run in shown.stoppable:
             return replace(state, selected=run, stopping=run)
         case "s":
@@ -174,7 +174,7 @@ def _in_text(state: TopState, key: str, shown: Shown) -> TopState:
     run = state.opened
     match key:
         case "l" if run is not None:
-            return TopState(tab=Tab.LOG, log_of=run)
+            return TopState(tab=TopTab.LOG, log_of=run)
         case "l" | "esc" if state.log_of is not None:
             return replace(state, log_of=None, scroll=0)
         case "s" if run is not None and run in shown.stoppable:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from goclaw_py.cli.names import DisplayNames
 from goclaw_py.cli.output import Column, clock, flat, one_line, table_lines
-from goclaw_py.cli.top.keys import TABS, Shown, Tab, TopState, place_of
+from goclaw_py.cli.top.keys import TABS, Shown, TopState, TopTab, place_of
 from goclaw_py.core.display_names import SHORT_ID
 from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import age, duration
@@ -62,9 +62,9 @@ _FAILED: Final = (
     Column("PROMPT", least=12, drop=2),
 )
 _KEYS: Final = {
-    Tab.RUNS: "? keys  q quit  ↑↓ select  Enter open  s stop  l log  Tab next list",
-    Tab.FAILED: "? keys  q quit  ↑↓ select  Enter open  l log  Tab next list",
-    Tab.LOG: "? keys  q quit  ↑↓ scroll  l all lines  Tab next list",
+    TopTab.RUNS: "? keys  q quit  ↑↓ select  Enter open  s stop  l log  Tab next list",
+    TopTab.FAILED: "? keys  q quit  ↑↓ select  Enter open  l log  Tab next list",
+    TopTab.LOG: "? keys  q quit  ↑↓ scroll  l all lines  Tab next list",
 }
 _KEYS_OF_RUN: Final = "? keys  Esc back  ↑↓ scroll  s stop  l log"
 HELP: Final = (
@@ -113,9 +113,9 @@ def screen(view: TopView, state: TopState, columns: int, rows: int) -> tuple[lis
     room = max(rows - len(head) - 2, 1)
     if state.has_help:
         body, shown = [_line(text, columns) for text in HELP], Shown()
-    elif state.opened is not None or state.tab is Tab.LOG:
+    elif state.opened is not None or state.tab is TopTab.LOG:
         body, shown = _text(view, state, columns, room)
-    elif state.tab is Tab.FAILED:
+    elif state.tab is TopTab.FAILED:
         body, shown = _failed(view, state, columns, room)
     else:
         body, shown = _runs(view, state, columns, room)
@@ -126,7 +126,7 @@ def screen(view: TopView, state: TopState, columns: int, rows: int) -> tuple[lis
     return [*head, _line(tabs, columns, "bold"), *body, foot], shown
 
 
-def _title(number: int, tab: Tab, state: TopState) -> str:
+def _title(number: int, tab: TopTab, state: TopState) -> str:
     return f"[{number} {tab}]" if tab is state.tab else f" {number} {tab} "
 
 

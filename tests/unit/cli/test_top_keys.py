@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.cli.top.keys import Effect, Shown, Tab, TopState, keys_of, pressed
+from goclaw_py.cli.top.keys import Effect, Shown, TopState, TopTab, keys_of, pressed
 from goclaw_py.cli.top.rates import Counts, Rate, rate_text
 from goclaw_py.core.ids import RunId
 
@@ -90,18 +90,18 @@ def test_a_run_that_has_ended_is_not_stopped() -> None:
 
 
 def test_lists_are_chosen_by_tab_arrow_or_number() -> None:
-    assert after(TopState(selected=B), "next") == TopState(tab=Tab.FAILED)
+    assert after(TopState(selected=B), "next") == TopState(tab=TopTab.FAILED)
     assert after(TopState(), "next", "next", "next") == TopState()
-    assert after(TopState(), "previous") == TopState(tab=Tab.LOG)
-    assert after(TopState(opened=A), "2") == TopState(tab=Tab.FAILED)
+    assert after(TopState(), "previous") == TopState(tab=TopTab.LOG)
+    assert after(TopState(opened=A), "2") == TopState(tab=TopTab.FAILED)
 
 
 def test_l_shows_the_log_of_a_run_and_then_all_of_it() -> None:
     log = after(TopState(), "down", "l")
-    assert log == TopState(tab=Tab.LOG, log_of=B)
-    assert after(log, "l") == after(log, "esc") == TopState(tab=Tab.LOG)
+    assert log == TopState(tab=TopTab.LOG, log_of=B)
+    assert after(log, "l") == after(log, "esc") == TopState(tab=TopTab.LOG)
     assert after(TopState(opened=A), "l", shown=TEXT).log_of == A
-    assert after(TopState(), "l", shown=Shown()) == TopState(tab=Tab.LOG)
+    assert after(TopState(), "l", shown=Shown()) == TopState(tab=TopTab.LOG)
     # A log begins at its end, and "up" goes back in it.
     assert after(log, "up", "page up", shown=TEXT).scroll == 11
     assert after(log, "first", shown=TEXT).scroll == 25
@@ -115,7 +115,7 @@ def test_help_is_closed_by_any_key() -> None:
 
 
 def test_q_ends_from_every_list() -> None:
-    for tab in Tab:
+    for tab in TopTab:
         assert pressed(TopState(tab=tab), "q", LIST)[1] is Effect.QUIT
 
 

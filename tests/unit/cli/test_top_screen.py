@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from goclaw_py.cli.names import DisplayNames
 from goclaw_py.cli.top.details import details
-from goclaw_py.cli.top.keys import Tab, TopState
+from goclaw_py.cli.top.keys import TopState, TopTab
 from goclaw_py.cli.top.screen import TopView, screen
 from goclaw_py.core.ids import LaneName, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome
@@ -151,7 +151,12 @@ def test_no_name_breaks_a_line(name: str, columns: int) -> None:
         details(record, run, fakes.WHY, DisplayNames(names)),
         [name],
     )
-    states = [TopState(), TopState(tab=Tab.FAILED), TopState(tab=Tab.LOG), TopState(opened=run.id)]
+    states = [
+        TopState(),
+        TopState(tab=TopTab.FAILED),
+        TopState(tab=TopTab.LOG),
+        TopState(opened=run.id),
+    ]
     for state in [*states, TopState(stopping=run.id), TopState(notice=name)]:
         lines = [line.plain for line in screen(view, state, columns, 24)[0]]
         assert len(lines) == 24
@@ -161,12 +166,12 @@ def test_no_name_breaks_a_line(name: str, columns: int) -> None:
 
 def test_what_failed_is_a_list_of_its_own() -> None:
     view = TopView(BUSY, NAMES, failed=[FAILED])
-    lines = lines_of(view, 120, state=TopState(tab=Tab.FAILED))
+    lines = lines_of(view, 120, state=TopState(tab=TopTab.FAILED))
     assert [" ".join(line.split()) for line in lines[6:8]] == [
         "FAILED STARTED SESSION OUTCOME ERROR PROMPT",
         "> 0190-ffff now Ann failed 401: wrong key sing",
     ]
-    lines = lines_of(TopView(BUSY), state=TopState(tab=Tab.FAILED))
+    lines = lines_of(TopView(BUSY), state=TopState(tab=TopTab.FAILED))
     assert "no run has failed" in lines[7]
 
 
