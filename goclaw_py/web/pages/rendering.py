@@ -255,7 +255,8 @@ def with_closed_marks(value: object) -> object:
     The end of an element does not always end them. A template writes what comes back in a form,
     or is compared, with the filter "verbatim".
     """
-    if not isinstance(value, str) or value.isascii() or isinstance(value, Markup):
+    # Called for every value on a page: HTML and words of our own are of other types.
+    if type(value) is not str or value.isascii():
         return value
     ends: list[str] = []
     for mark in _MARKS.findall(value):
