@@ -20,8 +20,9 @@ from goclaw_py.chat.stop.plan import (
     plan,
     request_fact,
 )
-from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.ids import OccurrenceId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, Target, person_at
+from goclaw_py.core.session_keys import chat_of
 from goclaw_py.records import InboxRow
 from goclaw_py.runs.context_usage import ContextUsage
 from goclaw_py.runs.turn import Turn
@@ -270,7 +271,10 @@ class LocalStops:
         """Make the plan for some kinds, and carry it out."""
         stop = stopped.stop
         chosen = plan(facts, stop, kinds)
+        jobs_here = self._jobs_in(stop.session)
         done = self._cancel_requests(chosen, stop)
+        # A run that waits is not stored: only its occurrence can be marked.
+        self.database.add_runs(jobs_here[run] for run in done.stopped if run in jobs_here)
         if stop.everything and stop.session is not None and WorkKind.SUBAGENTS in kinds:
             # Also those that have ended, but whose results are not here yet.
             self.database.add_runs(self._children.silence(stop.session, stop.by))
@@ -306,6 +310,13 @@ class LocalStops:
             ),
             spared=(*stopped.spared, *chosen.spared) if spares else (),
         )
+
+    def _jobs_in(self, session: SessionKey | None) -> dict[RunId, OccurrenceId]:
+        """Return the occurrences of jobs that run or wait in the session of a chat, by run."""
+        chat = None if session is None else chat_of(session)
+        if chat is None:
+            return {}
+        return {job.run: job.occurrence for job in self.database.jobs.stoppable(chat)}
 
     def _cancel_requests(self, chosen: Plan, stop: Stop) -> StopResult:
         requests = chosen.of_kind(WorkKind.SESSION, WorkKind.CHILDREN, WorkKind.SUBAGENTS)

@@ -175,7 +175,7 @@ async def test_people_can_ask_what_was_used_today() -> None:
         await gateway.ask("a")
         await gateway.ask("b", chat="bob")
         assert await gateway.ask("/usage") == (
-            "Today (UTC):\n"
+            "Used since today 00:00 (UTC):\n"
             "This conversation: 2 model requests, 60 of 1,000 tokens, $0.25\n"
             "Agent main, all conversations: 4 model requests, 120 tokens, $0.50 of $1.00"
         )

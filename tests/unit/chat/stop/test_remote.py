@@ -87,7 +87,7 @@ async def test_whoever_asks_what_runs_is_told_so_by_the_node_that_knows() -> Non
         await both.works_on("long")
         await both.second.say("/status")
         await until(lambda: len(both.texts()) == 2)
-        assert any("Running: 1" in text for text in both.texts())
+        assert any("Running:\n- “long”" in text for text in both.texts())
 
 
 @pytest.mark.parametrize("command", ["/stop", "/stopall"])

@@ -332,6 +332,18 @@ class Endless:
         raise AssertionError
 
 
+class StopMarks(MemoryStore):
+    """A database that also lists which runs and occurrences were marked as stopped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    async def mark_stopped(self, runs: Collection[str]) -> None:
+        self.found |= set(runs)
+        await super().mark_stopped(runs)
+
+
 class Scene:
     """A stopper over a real dispatcher; ``notifications`` are the runs of jobs by chat."""
 
@@ -343,7 +355,8 @@ class Scene:
         self.subagents: list[RunId] = []
         self.asked_for: list[RunId | None] = []
         """The runs that were named when unclaimed occurrences were stopped."""
-        store, clock = bind(MemoryStore(), lambda: HERE), LoopClock()
+        self.marks = StopMarks()
+        store, clock = bind(self.marks, lambda: HERE), LoopClock()
         turns = Turns()
         notices = DropNotices(store, clock, turns)
         outages = ProviderOutageBuffer(store, clock, 60.0, lambda _: None, notices)
@@ -364,8 +377,10 @@ class Scene:
     def stoppable(self, target: Target) -> list[StoppableJob]:
         stopping = (RunState.STOPPING, RunState.ABANDONED)
         return [
-            StoppableJob(run, OccurrenceId(run), "", run, was_stopped=stopped, is_stopping=stopped)
-            for run in self.notifications[target]
+            StoppableJob(
+                run, OccurrenceId(f"{run} due"), "", run, was_stopped=stopped, is_stopping=stopped
+            )
+            for run in self.notifications.get(target, ())
             for stopped in (self.dispatcher.state(run) in stopping,)
         ]
 
@@ -422,6 +437,17 @@ async def test_the_chats_own_run_goes_first_and_the_jobs_go_on() -> None:
     again = scene.stop(B)
     assert (again.report, again.jobs) == (StopReport(already_stopping=True), ())
     assert scene.dispatcher.is_running(B)
+
+
+async def test_a_job_that_waits_in_the_session_of_the_chat_is_marked_with_its_occurrence() -> None:
+    """SPEC CMD-4: its run is not stored yet, so a crash would begin the occurrence again."""
+    scene = Scene(cron_lane=1)
+    await scene.begin(A)
+    await scene.begin(B, SESSION)  # waits for its lane
+    stopped = scene.stop(B)
+    assert stopped.report.stopped == (B,)
+    await scene.stops.store(stopped)
+    assert "b due" in scene.marks.found
 
 
 async def test_everything_takes_all_jobs_besides() -> None:
