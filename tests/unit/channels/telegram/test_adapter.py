@@ -306,7 +306,7 @@ async def test_the_bot_is_asked_for_until_the_network_is_there(
             async with meanwhile(channel.receive(notebook)):
                 await asyncio.sleep(600)
                 assert (
-                    channel.health.detail == "Telegram cannot be reached, for 600 s now: no route"
+                    channel.health.detail == "Telegram cannot be reached, for 10 min now: no route"
                 )
                 await asyncio.sleep(3000)
                 assert channel.health.detail == ""
@@ -330,7 +330,7 @@ async def test_trouble_with_receiving_is_told_while_it_lasts(settings: TelegramS
     client.fail("set_webhook", *[NotSent("no route")] * 20)
     async with over(client, settings) as channel, meanwhile(channel.receive(Notebook())):
         await asyncio.sleep(60)
-        assert channel.health.detail == "Telegram cannot be reached, for 60 s now: no route"
+        assert channel.health.detail == "Telegram cannot be reached, for 1 min now: no route"
         await asyncio.sleep(600)
         assert channel.health.detail == ""
 
