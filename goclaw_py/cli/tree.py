@@ -35,15 +35,12 @@ SECTIONS: Final = {
         "stop": (f"{_OPERATIONS}.sessions.command:stop", sessions.HELP_OF_STOP),
         "event": (
             f"{_OPERATIONS}.heartbeats.command.commands:event",
-            "Send an event to an agent.",
+            "Send an agent a text for its next heartbeat run.",
         ),
     },
     "Look": {
         "status": (f"{_OPERATIONS}.lanes.command:status", lanes.STATUS_HELP),
-        "top": (
-            "top.app:top",
-            "Show lanes, runs, failed runs and the log live; open and stop runs.",
-        ),
+        "top": ("top.app:top", "Show lanes, runs and the log live; open and stop runs."),
         "why": ("runs.why:why", "Explain why something did or did not happen, and what to do."),
         "runs": (f"{_OPERATIONS}.runs.command:app", runs.HELP),
         "queue": (f"{_OPERATIONS}.sessions.command.queue:queue", sessions.HELP_OF_QUEUE),

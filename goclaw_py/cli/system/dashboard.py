@@ -14,8 +14,8 @@ from goclaw_py.config.web import Web
 from goclaw_py.core.errors import NoGateway
 
 _PAGES: Final = (
-    *("now", "timeline", "sessions", "jobs", "heartbeats", "deliveries", "approvals", "chat"),
-    *("people", "health", "why"),
+    *("now", "health", "why", "runs", "timeline", "sessions", "deliveries", "logs", "audit"),
+    *("jobs", "heartbeats", "approvals", "people", "usage", "settings", "chat"),
 )
 _PATIENCE_S: Final = 3.0
 

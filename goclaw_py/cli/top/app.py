@@ -53,7 +53,10 @@ _BAD: Final = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST, Outcome.ABANDONE
 
 
 def top(ctx: typer.Context) -> None:
-    """Show lanes, runs, failed runs and the log live; keys open and stop runs, q ends."""
+    """Show lanes, runs and the log live; open and stop runs.
+
+    The key ? lists the keys, q ends.
+    """
     if not is_full_terminal():
         typer.echo("goclaw: top needs a terminal; in a pipe use: goclaw status --watch", err=True)
         raise typer.Exit(ExitCode.USAGE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeVar
 
 import typer
 
@@ -25,10 +25,27 @@ PAGE = 1000
 """The most messages that one request may list or change."""
 _NAMED = 5
 
-Id = Annotated[int, typer.Argument(min=0, max=2**63 - 1, metavar="ID", help="Id of the message.")]
+_MOST: Final = 2**63 - 1
+"""The largest number that the database has."""
+
+
+def _stored(number: int) -> int:
+    # As ``max`` of the argument it would be in the help, where nobody can read it.
+    if not 0 <= number <= _MOST:
+        raise typer.BadParameter("is not the number of a message")
+    return number
+
+
+def _all_stored(numbers: list[int] | None) -> list[int] | None:
+    return None if numbers is None else list(map(_stored, numbers))
+
+
+Id = Annotated[
+    int, typer.Argument(callback=_stored, metavar="ID", help="Number of the message in the list.")
+]
 Ids = Annotated[
     list[int] | None,
-    typer.Argument(min=0, max=2**63 - 1, metavar="ID", help="Ids of messages."),
+    typer.Argument(callback=_all_stored, metavar="ID", help="Numbers of messages in the list."),
 ]
 All = Annotated[bool, typer.Option("--all", help="Select all that failed, instead of ids.")]
 

@@ -389,7 +389,7 @@ def event(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send an event to an agent. The agent reads it in its next heartbeat run."""
+    """Send an agent a text for its next heartbeat run."""
 
     async def ask(control: Control) -> tuple[HeartbeatEvent, HeartbeatView, bool]:
         service = control.heartbeats
