@@ -194,7 +194,9 @@ class _Viewer:
         found = await self._control.send(
             "GET", "/api/logs", params={**params, "limit": _MOST_LINES}
         )
-        return [log_line(facts) for facts in read(LogTail, found).lines]
+        # The logger says the least, and a line is cut at the end of the screen.
+        lines = read(LogTail, found).lines
+        return [log_line({n: v for n, v in facts.items() if n != "logger"}) for facts in lines]
 
     async def _stop(self, run: RunId) -> None:
         found = next((one for one in self._view.status.runs if one.id == run), None)
