@@ -122,7 +122,7 @@ _LEAST: Final = 24
 _COLOURS: Final = {
     word: colour
     for colour, words in {
-        "red": "failed dead lost timed_out abandoned delivery_failed no_route denied "
+        "red": "failed expired lost timed_out abandoned delivery_failed no_route denied "
         "stopped unauthorized conflict",
         "yellow": "waiting pending paused draining deferred queued ready collecting stopping "
         "reconnecting",

@@ -299,7 +299,7 @@ class OutboundMessage:
         occurrence: The job occurrence that it reports, if any (SPEC CRON-13).
         heartbeat_run: The heartbeat run that it reports, if any.
         alert: Equal for alerts with the same text in a chat (SPEC HB-7), and for messages that ask
-            owners about the same access request (SPEC CHAN-5); "" otherwise.
+            owners about the same pending request (SPEC CHAN-5); "" otherwise.
         album: Equal for files that are sent as one album (SPEC CHAN-6), "" otherwise.
     """
 

@@ -136,7 +136,7 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An inbox row for operators, with its session and its number of attempts."""
+    """An incoming message for operators, with its session and its number of attempts."""
 
     row: Unanswered
     session: SessionKey

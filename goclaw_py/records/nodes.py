@@ -55,9 +55,9 @@ class Node:
         return self.lease_until > at
 
     def health(self, at: datetime) -> str:
-        """Return its health in one word: ``live``, ``draining`` or ``dead``."""
+        """Return its health in one word: ``live``, ``draining`` or ``expired``."""
         if not self.is_live(at):
-            return "dead"
+            return "expired"
         return "draining" if self.state.draining else "live"
 
 

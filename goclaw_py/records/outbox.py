@@ -74,7 +74,7 @@ ALL_OUTGOING: Final = OutboxQuery()
 
 @value(frozen=True, slots=True)
 class OutboxRow:
-    """An outbox row. ``fence`` identifies its claim; a later claim makes it invalid.
+    """A delivery. ``fence`` identifies its claim; a later claim makes it invalid.
 
     Args:
         attempts: The number of claims, including one in progress.

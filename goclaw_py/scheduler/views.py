@@ -294,7 +294,7 @@ class PeerView:
     """Another gateway on the same database, as last seen (SPEC NODE-1).
 
     Args:
-        health: ``live``, ``draining`` or ``dead``.
+        health: ``live``, ``draining`` or ``expired``.
         receives: The accounts for which it receives.
     """
 

@@ -540,7 +540,7 @@ BY_PAGE: Final[tuple[tuple[str, dict[str, str], str], ...]] = (
     ("/people/groups", {**PEOPLE, "chat": "-1", "allowed": "yes"}, "chat.allow"),
     ("/people/revoke", {**PEOPLE, "sender": "7"}, "person.revoke"),
     ("/people/invite", {"name": "ben"}, "guest.invite"),
-    ("/deliveries/inbox/drop", {"id": "1"}, "incoming.dismiss"),
+    ("/deliveries/incoming/drop", {"id": "1"}, "incoming.dismiss"),
     ("/jobs/news/pause", {"back": ""}, "job.edit"),
 )
 

@@ -120,7 +120,9 @@ class RemoteStops:
             await asyncio.sleep(_POLL_S)
         if dead is None:
             return None
-        raise NodeSilent(f"node {dead} has died, and no node has taken its sessions over; repeat")
+        raise NodeSilent(
+            f"node {dead} has expired, and no node has taken its sessions over; repeat"
+        )
 
     async def _ask(self, node: NodeId, what: str, **facts: object) -> Facts:
         """Call a node; a silent one is waited for until it renews its lease, or loses it."""
@@ -132,7 +134,7 @@ class RemoteStops:
                 if lease != before:
                     raise
                 await asyncio.sleep(_POLL_S)
-            raise NotFound(f"node {node} has died") from None
+            raise NotFound(f"node {node} has expired") from None
 
     async def _lease_of(self, node: NodeId) -> datetime:
         leases = [one.lease_until for one in await self._store.nodes() if one.id == node]

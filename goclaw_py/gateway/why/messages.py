@@ -155,7 +155,7 @@ async def _elsewhere(src: Sources, letter: DeadLetter) -> Verdict:
     if owner and container is not None and owner != container.node():
         if await src.is_reachable(owner):
             return _of_node(owner)
-        answer = f"It waits until another node takes over from node {owner}, which has died (15 s)."
+        answer = f"It waits until another node takes over from node {owner}, which has expired."
         return conclude("waits.recovery", answer, Cure("The nodes", "goclaw nodes list"))
     target = letter.row.message.target
     if src.rules_of(target) is None:

@@ -76,11 +76,31 @@ async def find(src: Sources, about: str) -> FoundSubject:
     found = list({str(one.subject): one for one in found}.values())
     if not found:
         raise NotFound(await _unknown(src, about))
+    if len(found) > 1 and found[0].subject.kind is SubjectKind.DELIVERY:
+        return _before_others(found)
     if len(found) > 1:
         lines = [f"  {one.subject}  {one.subject.name}".rstrip() for one in found[:_LISTED]]
         more = "\n  …" if len(found) > _LISTED else ""
         raise NotFound(f"{about!r} may mean:\n" + "\n".join(lines) + more)
     return found[0]
+
+
+def _before_others(found: list[FoundSubject]) -> FoundSubject:
+    """Return the delivery with the given number; its explanation names the other candidates.
+
+    Lists show deliveries by their numbers, which may be those of messages and chats, too.
+    """
+    delivery, *others = found
+
+    async def explain_delivery() -> Explanation:
+        explained = await delivery.explain()
+        also = [
+            Cure(f"Another {one.subject.kind.value} has this number", f"goclaw why {one.subject}")
+            for one in others[:_LISTED]
+        ]
+        return replace(explained, cures=(*explained.cures, *also))
+
+    return FoundSubject(delivery.subject, explain_delivery)
 
 
 # ---------------------------------------------------------------------------- by its own form
@@ -159,7 +179,8 @@ async def _chat(src: Sources, target: Target) -> FoundSubject:
 
 async def _exact(src: Sources, about: str) -> list[FoundSubject]:
     """Find all subjects with exactly this name."""
-    found = [*await _agents(src, about), *await _numbered(src, about)]
+    found = [*await _delivery_numbered(src, about), *await _message_numbered(src, about)]
+    found += await _agents(src, about)
     session = await src.store.session(SessionKey(about))
     if session is not None:
         found.append(_session(src, session.key))
@@ -180,22 +201,6 @@ async def _agents(src: Sources, about: str) -> list[FoundSubject]:
         return []
     agent = AgentName(about)
     return [FoundSubject(heartbeats.subject(agent), partial(heartbeats.explain, src, agent))]
-
-
-async def _numbered(src: Sources, about: str) -> list[FoundSubject]:
-    """Find a delivery by its number alone, or else an incoming message."""
-    messages_found = await _message_numbered(src, about)
-    deliveries_found = await _delivery_numbered(src, about)
-    if not messages_found or not deliveries_found:
-        return messages_found or deliveries_found
-    (one,) = deliveries_found
-
-    async def explain_both() -> Explanation:
-        other = Cure(f"Incoming message {about} is another one", f"goclaw why message:{about}")
-        explained = await one.explain()
-        return replace(explained, cures=(*explained.cures, other))
-
-    return [FoundSubject(one.subject, explain_both)]
 
 
 async def _message_numbered(src: Sources, about: str) -> list[FoundSubject]:
@@ -360,7 +365,7 @@ async def _unknown(src: Sources, about: str) -> str:
     alike = difflib.get_close_matches(about, sorted(names), n=3, cutoff=0.6)
     meant = f" Did you mean {' or '.join(map(repr, alike))}?" if alike else ""
     return (
-        f"nothing is called {about!r}: no conversation, chat, person, run, message, job, agent or "
-        f"node.{meant} See: goclaw sessions list, goclaw runs list, goclaw jobs list --all, "
-        "goclaw people groups list"
+        f"nothing is called {about!r}: no conversation, chat, person, run, message, delivery, job, "
+        f"agent or node.{meant} See: goclaw sessions list, goclaw runs list, "
+        "goclaw jobs list --all, goclaw people groups list"
     )

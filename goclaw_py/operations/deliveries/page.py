@@ -62,7 +62,7 @@ def routes(service: PageServices) -> list[Route]:
         async def answer(request: Request) -> Response:
             sent = await form(request)
             outgoing, incoming = _acts(service, verb)
-            done = await (outgoing if box == "outbox" else incoming)([_row(sent.get("id", ""))])
+            done = await (outgoing if box == "outgoing" else incoming)([_row(sent.get("id", ""))])
             return _back(sent.get("rows", ""), _NOTICES[verb] if done else "nothing")
 
         return Route(f"/deliveries/{box}/{verb}", answer, methods=["POST"])
@@ -74,7 +74,7 @@ def routes(service: PageServices) -> list[Route]:
         *service.routes(page),
         Route("/deliveries/all", _all(service), methods=["POST"]),
         Route("/deliveries/selected", _selected(service), methods=["POST"]),
-        *(act(box, verb) for box in ("outbox", "inbox") for verb in _NOTICES),
+        *(act(box, verb) for box in ("outgoing", "incoming") for verb in _NOTICES),
     ]
 
 

@@ -37,7 +37,7 @@ class NodesView:
         return node.is_live(self.at)
 
     def health(self, node: Node) -> str:
-        """Return the health of a node in one word: ``live``, ``draining`` or ``dead``."""
+        """Return the health of a node in one word: ``live``, ``draining`` or ``expired``."""
         return node.health(self.at)
 
 

@@ -154,7 +154,7 @@ def test_the_last_column_is_cut_where_no_other_is_named(terminal_of: At) -> None
 
 
 @pytest.mark.parametrize(("state", "code"), [
-    ("failed", 31), ("timed_out", 31), ("dead", 31), ("lost: why", 31), ("failed_not", None),
+    ("failed", 31), ("timed_out", 31), ("expired", 31), ("lost: why", 31), ("failed_not", None),
     ("pending", 33), ("paused: why", 33), ("draining", 33), ("completed (x)", 32), ("sent", 32),
     ("", None), ("cancelled", None), ("unfailed", None),
 ])  # fmt: skip

@@ -76,6 +76,7 @@ async def test_a_number_is_that_of_a_delivery_and_names_the_incoming_message(
     found = await ask(gateway, "1")
     assert str(found.subject) == "delivery:1"
     assert found.cures[-1].command == "goclaw why message:1"
+    assert found.cures[-1].words == "Another message has this number"
 
 
 async def test_jobs_of_two_owners_with_one_name_are_told_apart(gateway: GatewayProcess) -> None:

@@ -177,7 +177,7 @@ async def test_an_expired_node_that_nobody_recovers_is_named() -> None:
         both.second.store.broken.add("recover")
         both.first.kill()
         await asyncio.sleep(12)
-        with pytest.raises(NodeSilent, match="has died, and no node has taken"):
+        with pytest.raises(NodeSilent, match="has expired, and no node has taken"):
             await both.second.control.sessions.stop(session_of(), everything=False)
 
 

@@ -109,4 +109,4 @@ async def test_tabs_count_and_chats_are_links_with_names(
     assert "failed <small>4<" in said
     assert 'href="/deliveries?search=x&show=sent&chat=telegram.work%3A-1001"' in said
     text = (await browser.get("/deliveries?chat=telegram.work:-1001")).text
-    assert '<option value="telegram.work:-1001" selected>Ann &lt;\u202eb&gt;</option>' in text
+    assert '<option value="telegram.work:-1001" selected>Ann &lt;\u202eb&gt;\u202c</option>' in text

@@ -25,7 +25,7 @@ def test_nodes_are_listed_with_how_they_are(goclaw: Shell, gateway: ThreadGatewa
     assert words[0][1:4] == ["*", "alpha", "41"]
     assert words[0][-4:] == ["live", "2", "5", "telegram/default"]
     assert words[1][-4:] == ["draining", "1", "0", "nothing"]
-    assert words[2][-4:] == ["dead", "0", "0", "nothing"]
+    assert words[2][-4:] == ["expired", "0", "0", "nothing"]
     found = goclaw.data("nodes", "list")
     assert (found["here"], len(found["nodes"])) == (fake_nodes.HERE.id, 3)
     gateway.control.cluster.found.clear()

@@ -94,7 +94,11 @@ async def test_now_lists_what_needs_a_person(browser: Browser, control: FakeCont
 async def test_health_tells_how_each_gateway_is(browser: Browser, control: FakeControl) -> None:
     """SPEC OPS-2, NODE-1: one alone is not worth a table."""
     said = await browser.says("/health", "telegram/default")
-    for node, state in (("0190-here", "live"), ("0191-drains", "draining"), ("0192-dead", "dead")):
+    for node, state in (
+        ("0190-here", "live"),
+        ("0191-drains", "draining"),
+        ("0192-dead", "expired"),
+    ):
         assert state in said.partition(f'id="node-{node}"')[2].partition("</tr>")[0]
     control.cluster.found = [fake_nodes.HERE]
     assert 'id="nodes"' not in await browser.says("/health")

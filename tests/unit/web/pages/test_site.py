@@ -272,10 +272,10 @@ async def test_a_button_does_what_it_says(
 
 
 @pytest.mark.parametrize(("path", "row", "called"), [
-    ("/deliveries/outbox/retry", fakes.DEAD.id, "retry_outbox"),
-    ("/deliveries/outbox/drop", fakes.DEAD.id, "drop_outbox"),
-    ("/deliveries/inbox/retry", fake_names.LOST.row.id, "retry_dead_letters"),
-    ("/deliveries/inbox/drop", fake_names.LOST.row.id, "dismiss_dead_letters"),
+    ("/deliveries/outgoing/retry", fakes.DEAD.id, "retry_outbox"),
+    ("/deliveries/outgoing/drop", fakes.DEAD.id, "drop_outbox"),
+    ("/deliveries/incoming/retry", fake_names.LOST.row.id, "retry_dead_letters"),
+    ("/deliveries/incoming/drop", fake_names.LOST.row.id, "dismiss_dead_letters"),
 ])  # fmt: skip
 async def test_messages_are_tried_again_or_given_up(
     browser: Browser, control: FakeControl, path: str, row: int, called: str
@@ -293,9 +293,9 @@ async def test_all_failures_are_tried_again_at_once(browser: Browser, control: F
 
 
 @pytest.mark.parametrize(("path", "fields"), [
-    ("/stop", {}), ("/deliveries/outbox/retry", {"id": "x"}),
-    ("/deliveries/outbox/retry", {"id": "-1"}), ("/deliveries/outbox/retry", {"id": "9" * 30}),
-    ("/deliveries/inbox/drop", {}),
+    ("/stop", {}), ("/deliveries/outgoing/retry", {"id": "x"}),
+    ("/deliveries/outgoing/retry", {"id": "-1"}), ("/deliveries/outgoing/retry", {"id": "9" * 30}),
+    ("/deliveries/incoming/drop", {}),
 ])  # fmt: skip
 async def test_a_form_that_lacks_something_changes_nothing(
     browser: Browser, control: FakeControl, path: str, fields: dict[str, str]
