@@ -122,7 +122,7 @@ class Dashboard:
         return max(found)
 
     def _dead(self) -> set[int]:
-        return {row["id"] for row in self.get("/api/outbox", state="failed", limit=200)}
+        return {row["id"] for row in self.get("/api/deliveries", state="failed", limit=200)}
 
 
 def address_of(gateway: Program) -> str:
@@ -152,7 +152,7 @@ def dashboard(folder: Path, database: str) -> Iterator[Dashboard]:
 
 def _fill(made: Dashboard) -> None:
     code = made.pair(ANN, "Ann")
-    made.post("/api/pairing/approve", code=code)
+    made.post("/api/people/approve", code=code)
     wait_for(lambda: _is_known(made.bot), "Ann to be let in")
     made.bot.add_group(GROUP, GROUPS_NAME)
     made.bot.say(EVE, "hi all", chat_id=GROUP, name=EVES_NAME + TURNED)

@@ -19,7 +19,7 @@ def test_a_message_that_was_not_sent_is_sent_when_tried_again(page: Page, dash: 
     expect(line).to_contain_text("blocked by the user")
     press(line, "Retry")
     notice(page, "It will be retried.")
-    wait_for(lambda: dash.get(f"/api/outbox/{row}")["state"] == "failed", "it to fail again")
+    wait_for(lambda: dash.get(f"/api/deliveries/{row}")["state"] == "failed", "it to fail again")
     dash.bot.unblock(ANN)
     page.goto("/deliveries")
     press(line, "Retry")

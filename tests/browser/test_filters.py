@@ -95,8 +95,8 @@ def test_a_selection_of_yesterday_is_told_row_by_row(plain: Page, dash: Dashboar
     for row in (kept, gone):
         plain.locator(f"#out-{row}").get_by_role("checkbox").check()
     dash.bot.unblock(ANN)
-    dash.post("/api/outbox/retry", ids=[gone])
-    wait_for(lambda: dash.get(f"/api/outbox/{gone}")["state"] == "sent", "it to be sent")
+    dash.post("/api/deliveries/retry", ids=[gone])
+    wait_for(lambda: dash.get(f"/api/deliveries/{gone}")["state"] == "sent", "it to be sent")
     press(plain, "Retry selected")
     notice(plain, "It will be retried.")
     stale = plain.get_by_role("region", name="Not changed")
@@ -117,7 +117,7 @@ def test_all_that_match_are_dropped_and_nothing_else(page: Page, dash: Dashboard
     press(page, "Drop all 1 that match")
     notice(page, "Dropped.")
     expect(page.get_by_text("No message matches.").first).to_be_visible()
-    assert dash.get(f"/api/outbox/{mine}")["state"] == "dropped"
-    assert dash.get(f"/api/outbox/{other}")["state"] == "failed"
+    assert dash.get(f"/api/deliveries/{mine}")["state"] == "dropped"
+    assert dash.get(f"/api/deliveries/{other}")["state"] == "failed"
     page.get_by_role("navigation", name="State").get_by_role("link", name="dropped").click()
     expect(page.locator(f"#out-{mine}")).to_be_visible()

@@ -29,7 +29,7 @@ def until_confirmed(dash: Dashboard, chat: str) -> None:
     """Wait until a page has said that it shows a message: what is streamed comes before that."""
 
     def look() -> bool:
-        rows = dash.get("/api/outbox", limit=200, state="sent")
+        rows = dash.get("/api/deliveries", limit=200, state="sent")
         return any(row["message"]["target"]["chat"] == chat for row in rows)
 
     wait_for(look, f"a message in the chat {chat} to be confirmed")
