@@ -227,7 +227,7 @@ async def test_what_was_not_sent_goes_to_the_new_chat_in_its_order(world: World)
 
 
 async def test_what_was_sent_or_given_up_stays_as_it_was(world: World) -> None:
-    said = [OutboundMessage(OLD, text) for text in ("sent", "dead", "dropped")]
+    said = [OutboundMessage(OLD, text) for text in ("sent", "failed", "dropped")]
     await world.a.settle((), Outcome.COMPLETED, now=T0, say=said)
     await world.a.mark_sent(await world.claimed(target=OLD), "m", now=T0)
     await world.a.mark_dead(await world.claimed(target=OLD), "x", now=T0)

@@ -32,7 +32,7 @@ async def test_the_sentence_tells_how_long_and_why_and_ends_with_the_trouble() -
     trouble.again("no route")
     await asyncio.sleep(90)
     trouble.again("no connection")
-    assert trouble.sentence == "Telegram cannot be reached, for 90 s now: no connection"
+    assert trouble.sentence == "Telegram cannot be reached, for 2 min now: no connection"
     trouble.over()
     assert trouble.sentence == ""
 
