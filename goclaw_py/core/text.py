@@ -95,8 +95,13 @@ def first_words(text: str, limit_chars: int) -> str:
     return truncate(" ".join(text.split()), limit_chars)
 
 
+def source_of_job(slug: str) -> str:
+    """Return the mark of a prompt of a job in the history, which people read too."""
+    return f"[scheduler:{slug}]"
+
+
 def without_source(prompt: str) -> str:
-    """Return a prompt of the history without the mark of its job, ``[scheduler:slug]``."""
+    """Return a prompt of the history without the mark of its job."""
     return _SOURCE.sub("", prompt)
 
 

@@ -16,6 +16,7 @@ from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import HeartbeatRunKind, Outcome, Trigger
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.targets import Maker
+from goclaw_py.core.text import source_of_job
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_run_id
 from goclaw_py.operations.jobs.models import Requester, RunNow, StartedNow
@@ -339,7 +340,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
 
     def source(self, execution: JobExecution) -> str:
         """See ``ScheduledAgentRuns``. The session may be that of a chat, where people read it."""
-        return f"[scheduler:{execution.claimed.job.spec.slug}]"
+        return source_of_job(execution.claimed.job.spec.slug)
 
     async def questions(self, execution: JobExecution, needed: ApprovalNeeded) -> Questions:
         return await self._ask(
