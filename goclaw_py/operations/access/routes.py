@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.operations.access.operations import Access, NewToken
 from goclaw_py.operations.control import Control
 from goclaw_py.records import SignIn, Token
-from goclaw_py.web.api.paging import in_utc
 from goclaw_py.web.api.serve import serve
-from goclaw_py.web.api.wire import Body, Flag
+from goclaw_py.web.api.wire import Body, Flag, Instant
 
 NamePath = Annotated[str, Path(min_length=1, max_length=512, examples=["grafana"])]
 
@@ -25,7 +24,7 @@ class TokenBody(Body):
     name: Annotated[str, Field(min_length=1, max_length=512)]
     role: AccessRole
     reads_text: Flag = False
-    expires_at: AwareDatetime | None = None
+    expires_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +72,8 @@ def token_routes(control: Control) -> APIRouter:
         `viewer` reads, with `reads_text` also the text of messages; `operator` acts; `admin`
         decides about people, settings, tokens and nodes. Without `expires_at` it does not end.
         """
-        end = None if body.expires_at is None else in_utc("expires_at", body.expires_at)
         return await control.access.create_token(
-            body.name, body.role, reads_text=body.reads_text, expires_at=end
+            body.name, body.role, reads_text=body.reads_text, expires_at=body.expires_at
         )
 
     @serve(api, Access.revoke_token, status_code=204)

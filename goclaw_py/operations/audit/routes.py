@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from goclaw_py.operations.audit.operations import AuditEntries, audit_pages
 from goclaw_py.operations.control import Control
 from goclaw_py.records import AuditEntry, AuditFilter
-from goclaw_py.web.api.paging import LINK, Instant, Limit, Page, RowBefore, in_utc
+from goclaw_py.web.api.paging import LINK, Limit, Page, RowBefore, Time
 from goclaw_py.web.api.serve import serve
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import dump
@@ -45,16 +45,10 @@ async def _only(
     who: Who = None,
     action: Action = None,
     subject: Subject = None,
-    since: Instant | None = None,
-    until: Instant | None = None,
+    since: Time | None = None,
+    until: Time | None = None,
 ) -> AuditFilter:
-    return AuditFilter(
-        who,
-        action,
-        subject,
-        None if since is None else in_utc("since", since),
-        None if until is None else in_utc("until", until),
-    )
+    return AuditFilter(who, action, subject, since, until)
 
 
 Only = Annotated[AuditFilter, Depends(_only)]

@@ -20,7 +20,7 @@ from goclaw_py.records import (
     OutboxRow,
     OutboxState,
 )
-from goclaw_py.web.api.paging import LINK, Instant, Limit, Page, RowBefore, in_utc
+from goclaw_py.web.api.paging import LINK, Limit, Page, RowBefore, Time
 from goclaw_py.web.api.serve import serve
 from goclaw_py.web.api.wire import MAX_ROW_ID, Body, RowIds
 
@@ -36,15 +36,14 @@ async def _selected(
         str | None,
         Query(max_length=256, description=f"A chat: {TARGET_FORM}", examples=["telegram:100"]),
     ] = None,
-    since: Instant | None = None,
+    since: Time | None = None,
     search: Annotated[str, Query(max_length=256, description="A part of the text.")] = "",
 ) -> MessageFilter:
     target = None if chat is None else parse_target(chat)
     if chat is not None and target is None:
         wrong = {"type": "value_error", "loc": ("query", "chat"), "msg": f"must be {TARGET_FORM}"}
         raise RequestValidationError([wrong])
-    begun = None if since is None else in_utc("since", since)
-    return MessageFilter(channel, target, begun, search)
+    return MessageFilter(channel, target, since, search)
 
 
 Selected = Annotated[MessageFilter, Depends(_selected)]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query
-from pydantic import AwareDatetime, ConfigDict, Field, StrictBool
+from pydantic import ConfigDict, Field, StrictBool
 
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.ids import AgentName, HeartbeatRunId
@@ -28,9 +28,9 @@ from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist
 from goclaw_py.schedule.heartbeat.models import HeartbeatEvent, HeartbeatRun
 from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.web.api.error_json import DetailedError
-from goclaw_py.web.api.paging import LINK, Before, Instant, Limit, Page, in_utc
+from goclaw_py.web.api.paging import LINK, Before, Limit, Page, Time
 from goclaw_py.web.api.serve import serve
-from goclaw_py.web.api.wire import Body, ShortText, Text
+from goclaw_py.web.api.wire import Body, Instant, ShortText, Text
 
 Outcome = Annotated[
     str | None, Query(max_length=64, pattern=r"^[a-z_:]+$", examples=["ok", "skipped:empty"])
@@ -76,7 +76,7 @@ class MuteBody(Body):
         json_schema_extra={"examples": [{"for": "2h"}, {"until": "2030-01-01T09:00:00+01:00"}]}
     )
 
-    until: AwareDatetime | None = None
+    until: Instant | None = None
     for_: Annotated[ShortText | None, Field(alias="for")] = None
 
 
@@ -164,12 +164,11 @@ def _looking(api: APIRouter, control: Control) -> None:
         before: Before,
         limit: Limit = 50,
         outcome: Outcome = None,
-        since: Instant | None = None,
+        since: Time | None = None,
     ) -> list[HeartbeatRun]:
         """List the runs of a heartbeat, the newest first; `outcome` as in `skipped:empty`."""
-        name, begun = AgentName(agent), None if since is None else in_utc("since", since)
         rows = await control.heartbeats.log(
-            name, limit=limit + 1, outcome=outcome, since=begun, before=before
+            AgentName(agent), limit=limit + 1, outcome=outcome, since=since, before=before
         )
         return page.of(rows, limit)
 
@@ -233,12 +232,11 @@ def heartbeat_run_routes(control: Control) -> APIRouter:
         before: Before,
         limit: Limit = 50,
         outcome: Outcome = None,
-        since: Instant | None = None,
+        since: Time | None = None,
     ) -> list[HeartbeatRun]:
         """List the heartbeat runs of all agents, the newest first."""
-        begun = None if since is None else in_utc("since", since)
         rows = await control.heartbeats.log(
-            None, limit=limit + 1, outcome=outcome, since=begun, before=before
+            None, limit=limit + 1, outcome=outcome, since=since, before=before
         )
         return page.of(rows, limit)
 

@@ -18,12 +18,10 @@ from goclaw_py.web.api.paging import (
     LINK,
     After,
     Before,
-    Instant,
     KnownTrigger,
     Limit,
     Page,
-    Since,
-    in_utc,
+    Time,
     parameters,
 )
 from goclaw_py.web.api.serve import serve
@@ -69,7 +67,7 @@ class RunCounts:
     counts: dict[str, int]
 
 
-async def _query(only: Only, since: Since, session: Key = None) -> RunQuery:
+async def _query(only: Only, since: Time | None = None, session: Key = None) -> RunQuery:
     return RunQuery(only=only, session=session, since=since)
 
 
@@ -79,12 +77,11 @@ Search = Annotated[str, Query(max_length=256, description="A part of the prompt.
 Wanted = Annotated[RunQuery, Depends(_query)]
 
 
-async def _span(since: Instant, until: Instant) -> tuple[datetime, datetime]:
-    span = in_utc("since", since), in_utc("until", until)
-    if span[0] > span[1]:
+async def _span(since: Time, until: Time) -> tuple[datetime, datetime]:
+    if since > until:
         wrong = {"type": "value_error", "loc": ("query", "until"), "msg": "is before since"}
         raise RequestValidationError([wrong])
-    return span
+    return since, until
 
 
 Span = Annotated[tuple[datetime, datetime], Depends(_span)]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import fields
-from datetime import UTC, datetime
 from inspect import Parameter, Signature
 from operator import attrgetter
 from typing import Annotated, Any, Final, TypeVar, cast, get_type_hints
@@ -16,11 +15,11 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from pydantic import AfterValidator, AwareDatetime
+from pydantic import AfterValidator
 
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.pagination import MAX_CURSOR_CHARS, Cursor
-from goclaw_py.web.api.wire import MAX_LIMIT, MAX_ROW_ID
+from goclaw_py.web.api.wire import MAX_LIMIT, MAX_ROW_ID, Instant
 
 T = TypeVar("T")
 
@@ -76,17 +75,7 @@ def parsed(name: str, text: str | None, keys: int) -> Cursor | None:
         raise RequestValidationError([wrong]) from None
 
 
-Instant = Annotated[AwareDatetime, Query(examples=["2026-01-02T03:00:00Z"])]
-
-
-def in_utc(name: str, instant: datetime) -> datetime:
-    """Return a parameter in UTC. Raises ``RequestValidationError``."""
-    try:
-        return instant.astimezone(UTC)
-    except OverflowError:
-        text = "no calendar has this time in UTC"
-        wrong = {"type": "value_error", "loc": ("query", name), "msg": text}
-        raise RequestValidationError([wrong]) from None
+Time = Annotated[Instant, Query(examples=["2026-01-02T03:00:00Z"])]
 
 
 def _known(trigger: Trigger | None) -> Trigger | None:
@@ -97,13 +86,6 @@ def _known(trigger: Trigger | None) -> Trigger | None:
 
 KnownTrigger = Annotated[Trigger | None, AfterValidator(_known)]
 """Other releases may have stored other triggers; nobody can ask for them."""
-
-
-async def _since(since: Instant | None = None) -> datetime | None:
-    return None if since is None else in_utc("since", since)
-
-
-Since = Annotated[datetime | None, Depends(_since)]
 
 
 def parameters(kind: type[object], **annotations: object) -> Any:

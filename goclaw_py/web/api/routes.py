@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Collection
-from typing import Any
+from typing import Any, get_origin
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
@@ -92,6 +94,7 @@ def make_api(
         openapi_url=None,
         # Behind a proxy that speaks TLS it would lead to plain HTTP, and a token with it.
         redirect_slashes=False,
+        dependencies=[Depends(_given_once)],
     )
     app.state.closing = asyncio.Event()
     app.state.logs = logs or NoLogs()
@@ -162,6 +165,25 @@ def logs_of(app: FastAPI) -> Logs:
     """The newest log lines of the process."""
     logs: Logs = app.state.logs
     return logs
+
+
+async def _given_once(request: Request) -> None:
+    """Refuse a parameter that is given twice and can count once: any of the two may be meant."""
+    given = Counter(name for name, _ in request.query_params.multi_items())
+    repeated = {name: times for name, times in given.items() if times > 1}
+    if repeated:
+        lists = {
+            field.alias
+            for field in get_flat_params(request.scope["route"].dependant)
+            if get_origin(field.field_info.annotation) is list
+        }
+        wrong: list[dict[str, Any]] = [
+            {"type": "value_error", "loc": ("query", name), "msg": f"is given {times} times"}
+            for name, times in repeated.items()
+            if name not in lists
+        ]
+        if wrong:
+            raise RequestValidationError(wrong)
 
 
 def _handle_errors(app: FastAPI) -> None:

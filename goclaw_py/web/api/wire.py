@@ -5,12 +5,23 @@ Imports no web framework, to keep the client light.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated, Any, Generic, TypeVar, get_args
+from typing import Annotated, Any, Final, Generic, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.core.errors import GoclawError
@@ -53,6 +64,30 @@ RowIds = Annotated[list[RowId], Field(max_length=MAX_LIMIT)]
 Flag = Annotated[bool, Field(strict=True)]
 OneLine = Annotated[Name, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
 """Text without control characters, because it is shown in terminals."""
+
+_WRITTEN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}")
+
+
+def _written(given: object) -> object:
+    """Refuse the numbers that pydantic would read as seconds since 1970."""
+    if isinstance(given, datetime) or (isinstance(given, str) and _WRITTEN.match(given)):
+        return given
+    raise ValueError("must be a time with a zone, such as 2026-01-02T03:00:00Z")
+
+
+def _in_utc(instant: datetime) -> datetime:
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("no calendar has this time in UTC") from None
+
+
+Instant = Annotated[
+    AwareDatetime,
+    BeforeValidator(_written, json_schema_input_type=AwareDatetime),
+    AfterValidator(_in_utc),
+]
+"""A time as RFC 3339 writes it, read in UTC."""
 
 
 class Body(BaseModel):

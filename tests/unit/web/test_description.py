@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -48,6 +49,44 @@ async def test_it_is_made_once_and_beside_the_loop(monkeypatch: pytest.MonkeyPat
 
 def validator(document: dict[str, Any], schema: dict[str, Any]) -> Draft202012Validator:
     return Draft202012Validator({**schema, "components": document["components"]})
+
+
+async def test_a_parameter_counts_once_and_a_number_is_no_time(document: dict[str, Any]) -> None:
+    """Of two values any may be meant; pydantic reads ``23723`` as seconds since 1970."""
+    transport = httpx.ASGITransport(lend_api(FakeControl(), FakeTerminals()))
+    tried: Counter[str] = Counter()
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+
+        async def refusal(method: str, path: str, **parameters: object) -> str:
+            filled = re.sub(r"{[^}]+}", "7", path)
+            answer = await client.request(method, filled, params=parameters)  # type: ignore[arg-type]
+            assert answer.status_code in (400, 422), (path, parameters, answer.text)
+            return str(answer.json()["error"])
+
+        for path, method, operation in operations(document):
+            for one in operation.get("parameters", ()):
+                if one["in"] != "query":
+                    continue
+                name, schema = one["name"], one["schema"]
+                if schema.get("type") != "array":
+                    tried["twice"] += 1
+                    assert await refusal(method, path, **{name: ["a", "b"]}) == (
+                        f"{name}: is given 2 times"
+                    )
+                if "date-time" in str(schema):
+                    tried["time"] += 1
+                    assert f"{name}: Value error, must be a time with a zone" in await refusal(
+                        method, path, **{name: "23723"}
+                    )
+    assert tried["twice"] > 100
+    assert tried["time"] > 8
+
+
+async def test_a_list_may_be_given_in_parts() -> None:
+    transport = httpx.ASGITransport(lend_api(FakeControl(), FakeTerminals()))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        answer = await client.get("/api/jobs?state=active&state=paused")
+    assert answer.status_code == 200
 
 
 def test_every_operation_is_named_summed_up_and_sorted(document: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.targets import Maker
@@ -15,7 +15,7 @@ from goclaw_py.operations.jobs.models import JobChange, JobDraft
 from goclaw_py.schedule.cron.parser import MAX_CHARS
 from goclaw_py.schedule.jobs.job_json import read_fields
 from goclaw_py.schedule.jobs.models import MAX_NAME_CHARS, JobState, Notify, TargetKind
-from goclaw_py.web.api.wire import Body, ShortText, Text
+from goclaw_py.web.api.wire import Body, Instant, ShortText, Text
 
 MAX_TIMES: Final = 100
 """The largest number of next runs in a response."""
@@ -120,11 +120,11 @@ class DraftBody(Body):
     session: ShortText = ""
     policy: Policy = Field(default_factory=dict)
     max_runs: StrictInt | None = None
-    not_after: AwareDatetime | None = None
+    not_after: Instant | None = None
     wake_heartbeat: StrictBool = False
     source: ShortText = ""
     paused: StrictBool = False
-    next_run_at: AwareDatetime | None = None
+    next_run_at: Instant | None = None
 
 
 class ChangeBody(Body):
@@ -148,7 +148,7 @@ class ChangeBody(Body):
     session: ShortText = ""
     policy: Policy = Field(default_factory=dict)
     max_runs: StrictInt | None = None
-    not_after: AwareDatetime | None = None
+    not_after: Instant | None = None
     wake_heartbeat: StrictBool = False
     source: ShortText = ""
     state: JobState = JobState.ACTIVE

@@ -7,13 +7,11 @@ unless ``maker`` says otherwise.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import orjson
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import Response
-from pydantic import AwareDatetime
 
 from goclaw_py.core.errors import BadJob
 from goclaw_py.core.ids import AgentName, OccurrenceId, Owner
@@ -39,12 +37,11 @@ from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence,
 from goclaw_py.schedule.jobs.job_json import job_json
 from goclaw_py.schedule.jobs.models import Job, JobState, Notify
 from goclaw_py.web.api.error_json import DetailedError
-from goclaw_py.web.api.paging import LINK, Before, Limit, Page
+from goclaw_py.web.api.paging import LINK, Before, Limit, Page, Time
 from goclaw_py.web.api.serve import serve
 
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
 Count = Annotated[int, Query(ge=1, le=MAX_TIMES)]
-Since = Annotated[AwareDatetime, Query(examples=["2026-01-01T00:00:00Z"])]
 Asked = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["standup"])]
 Part = Annotated[str | None, Query(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Kind = Annotated[list[str], Query(max_length=3)]
@@ -148,9 +145,9 @@ def _history(api: APIRouter, control: Control) -> None:
         return page.of(rows, limit)
 
     @serve(api, JobService.stats)
-    async def stats(job: Asked, since: Since, by: By) -> JobStats:
+    async def stats(job: Asked, since: Time, by: By) -> JobStats:
         """Get statistics of a job since a date."""
-        return await control.jobs.stats(job, by, since=_in_utc(since))
+        return await control.jobs.stats(job, by, since=since)
 
     @api.get("/api/jobs/{job}/upcoming")
     async def upcoming(job: Asked, by: By, count: Count = 3) -> Times:
@@ -229,9 +226,9 @@ def scheduler_routes(control: Control) -> APIRouter:
         return JobCounts(await control.jobs.counts(replace(query, target=_target(target)), by))
 
     @api.get(declared(JobService.stats).without)
-    async def stats(since: Since, by: By) -> JobStats:
+    async def stats(since: Time, by: By) -> JobStats:
         """Get statistics of all jobs since a date."""
-        return await control.jobs.stats(None, by, since=_in_utc(since))
+        return await control.jobs.stats(None, by, since=since)
 
     @serve(api, JobService.preview)
     async def preview(body: DraftBody, by: By, count: Count = 3) -> Times:
@@ -256,13 +253,6 @@ def _target(text: str | None) -> Target | None:
     if text is not None and target is None:
         raise BadJob("target", f"must be {TARGET_FORM}")
     return target
-
-
-def _in_utc(since: datetime) -> datetime:
-    try:
-        return since.astimezone(UTC)
-    except OverflowError:
-        raise BadJob("since", "no calendar has this time in UTC") from None
 
 
 def _json(value: dict[str, object], *, status_code: int = 200) -> Response:
