@@ -11,7 +11,7 @@ from goclaw_py.chat.stop.plan import Stop, StopOrigin, WorkKind
 from goclaw_py.chat.stop.remote import RemoteStops
 from goclaw_py.chat.stop.rights import StopRights
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.records import Store
 from goclaw_py.scheduler.views import StopReport
@@ -81,12 +81,14 @@ class StopExecutor:
             return replace(counts, approvals=await self.local.database.stop_approvals(stop, chat))
         return replace(counts, answers=await self.local.database.stop_answers(stop, chat))
 
-    async def stop_session(self, session: SessionKey, *, everything: bool) -> StopReport:
-        """Stop in a session for an operator, on the node that owns it.
+    async def stop_session(
+        self, session: SessionKey, *, everything: bool, run: RunId | None = None
+    ) -> StopReport:
+        """Stop in a session for an operator, on the node that owns it; with ``run`` only that run.
 
         Raises ``NodeSilent``, and ``StoreUnavailable`` if its owner cannot be found.
         """
-        stop = Stop(session, everything, origin=StopOrigin.OUTSIDE)
+        stop = Stop(session, everything, run, origin=StopOrigin.OUTSIDE)
         stopped = self.local.stop(stop)
         report = stopped.report
         if stopped.nothing:

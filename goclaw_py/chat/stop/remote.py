@@ -54,7 +54,9 @@ class RemoteStops:
         over. Raises ``NodeSilent`` and ``StoreUnavailable``.
         """
         assert stop.session is not None
-        answer = await self._ask_owner(stop.session, _STOP, everything=stop.everything)
+        answer = await self._ask_owner(
+            stop.session, _STOP, everything=stop.everything, run=stop.run
+        )
         return None if answer is None else _report(answer)
 
     async def reset(self, session: SessionKey) -> bool:
@@ -144,7 +146,15 @@ class RemoteStops:
 
     async def _on_stop(self, facts: Facts) -> Facts:
         session, everything = SessionKey(facts["session"]), bool(facts["everything"])
-        stopped = self._local.stop(Stop(session, everything, origin=StopOrigin.OUTSIDE))
+        run = facts.get("run")  # an older node sends none
+        stopped = self._local.stop(
+            Stop(
+                session,
+                everything,
+                None if run is None else RunId(run),
+                origin=StopOrigin.OUTSIDE,
+            )
+        )
         await self._local.store(stopped)
         if everything:
             await self._local.database.store_session(session)

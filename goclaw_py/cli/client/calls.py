@@ -169,7 +169,14 @@ class _Call:
             (name,) = (name for name, one in rest.items() if is_dataclass(one))
             content = operation.body(rest.pop(name))
             return verb, path, content, {**params, **query(**rest)}
-        return verb, path, rest or None, params
+        # A gateway of an older release refuses a key that it does not know.
+        known = self.signature.parameters
+        body = {
+            name: one
+            for name, one in rest.items()
+            if one is not None or known[name].default is not None
+        }
+        return verb, path, body if rest else None, params
 
     def result(self, raw: bytes) -> Any:
         """Return what a response means."""

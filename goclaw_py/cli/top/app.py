@@ -204,9 +204,15 @@ class _Viewer:
             notice = "This run has ended."
         else:
             try:
-                report = await self._control.sessions.stop(found.session, everything=False)
+                report = await self._control.sessions.stop(found.session, everything=False, run=run)
                 ended = len(report.stopped) + len(report.dropped)
-                notice = f"Stopped {count(ended, 'run')}." if ended else "It is stopping already."
+                notice = (
+                    f"Stopped {count(ended, 'run')}."
+                    if ended
+                    else "It is stopping already."
+                    if report.already_stopping
+                    else "This run has ended."
+                )
             except GoclawError as error:
                 notice = f"Not stopped: {error}"
         self._state = replace(self._state, notice=notice)

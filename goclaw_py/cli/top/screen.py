@@ -178,10 +178,10 @@ def _foot(view: TopView, state: TopState) -> str:
         run = next((one for one in view.status.runs if one.id == state.stopping), None)
         if run is None:
             return "This run has ended. Press any key."
-        name = DisplayNames(view.names).of(run.session)
-        beside = sum(one.session == run.session for one in view.status.runs) - 1
-        more = f", the oldest of its {beside + 1} runs" if beside else ""
-        return f"Stop what runs for {one_line(name, 30)}{more}? y: stop, any other key: go on"
+        name = one_line(DisplayNames(view.names).of(run.session), 30)
+        beside = any(one.session == run.session for one in view.status.runs if one.id != run.id)
+        what = f"run {run.id[:SHORT_ID]} of {name}" if beside else f"what runs for {name}"
+        return f"Stop {what}? y: stop, any other key: go on"
     if state.notice:
         return state.notice
     if state.has_help:

@@ -21,20 +21,21 @@ async def _title(sessions: Any, arguments: Arguments) -> Facts:
     return {"title": (await sessions.names([key])).get(key, "")}
 
 
-def _stopped(report: Any) -> Facts:
+def _stopped(arguments: Arguments, report: Any) -> Facts:
     found = {
+        "run": arguments["run"],
         "stopped": len(report.stopped),
         "dropped": len(report.dropped),
         "unsent": report.unsent,
         "asking": report.asking,
     }
-    return {name: count for name, count in found.items() if count}
+    return {name: value for name, value in found.items() if value}
 
 
 STOP: Final = Change(
     lambda arguments: "session.stop_all" if arguments["everything"] else "session.stop",
     _SESSION,
-    told=lambda _, report: _stopped(report),
+    told=_stopped,
 )
 SEND: Final = Change("session.send", _SESSION, told=lambda arguments, _: digest(arguments["text"]))
 RESET: Final = Change("session.reset", _SESSION)

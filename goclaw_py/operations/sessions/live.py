@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.errors import NotAChat, NotFound, SessionBusy
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, Sender, Target
 from goclaw_py.core.session_keys import job_of, peer_of
 from goclaw_py.core.targets import Route
@@ -59,9 +59,9 @@ class LiveSessions:
         """Cancel the runs of a session, on whatever node, and start a new history."""
         await self._stops.start_new_session(session)
 
-    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
+    async def stop(self, session: SessionKey, *, everything: bool, run: RunId | None) -> StopReport:
         """Stop the runs of a session, on whatever node, then what waits; see ``Sessions.stop``."""
-        return await self._stops.stop_session(session, everything=everything)
+        return await self._stops.stop_session(session, everything=everything, run=run)
 
     async def send(self, key: str, text: str, *, queue: bool) -> Submitted:
         """Store a message as an inbox row, so that a crash does not lose it (SPEC CRON-19)."""

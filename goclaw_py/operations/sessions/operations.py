@@ -185,14 +185,17 @@ class Sessions:
         return None if chat is None else chat.unmentioned_at
 
     @operation("POST /api/sessions/{key:path}/stop", Least.OPERATOR, changes.STOP)
-    async def stop(self, key: SessionKey, *, everything: bool) -> StopReport:
+    async def stop(
+        self, key: SessionKey, *, everything: bool, run: RunId | None = None
+    ) -> StopReport:
         """Stop as an owner's ``/stop`` (``everything``: ``/stopall``) in the session's chat does.
 
-        Waiting parts of answers are dropped too. Raises ``NoGateway``.
+        With ``run`` that run is stopped, or nothing if it has ended. Waiting parts of answers are
+        dropped too. Raises ``NoGateway``.
         """
         if self._live is None:
             raise NoGateway(f"no gateway is running here, so nothing runs in {key}")
-        return await self._live.stop(key, everything=everything)
+        return await self._live.stop(key, everything=everything, run=run)
 
     @operation("POST /api/sessions/{key:path}/messages", Least.OPERATOR, changes.SEND)
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:

@@ -6,12 +6,12 @@ Messages to sessions are in ``web.caco``, whose form they have.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.sessions.operations import QueueView, SessionFork, Sessions
 from goclaw_py.records import Session, SessionQuery, SessionState, StoredEntry
@@ -27,9 +27,16 @@ KeyPath = Annotated[
 
 
 class StopBody(Body):
-    """``everything``: ``/stopall`` instead of ``/stop``."""
+    """``everything``: ``/stopall`` instead of ``/stop``; ``run``: the only run that is stopped."""
 
     everything: Flag = False
+    run: Name | None = None
+
+    @model_validator(mode="after")
+    def _means_one_thing(self) -> Self:
+        if self.everything and self.run is not None:
+            raise ValueError("everything and a run cannot both be stopped")
+        return self
 
 
 class TitleBody(Body):
@@ -112,12 +119,16 @@ def session_routes(control: Control) -> APIRouter:
 
     @serve(api, Sessions.stop)
     async def stop(key: KeyPath, body: StopBody) -> StopReport:
-        """Stop as an owner's `/stop` or `/stopall` in the session's chat does.
+        """Stop as an owner's `/stop` or `/stopall` in the session's chat does, or only a `run`.
 
         `unsent` is the number of dropped messages of earlier answers, `asking` the number of
         turns that waited for the answer of a person.
         """
-        return await control.sessions.stop(SessionKey(key), everything=body.everything)
+        return await control.sessions.stop(
+            SessionKey(key),
+            everything=body.everything,
+            run=None if body.run is None else RunId(body.run),
+        )
 
     @serve(api, Sessions.reset, status_code=204)
     async def reset(key: KeyPath) -> None:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.scheduler.snapshots import in_line
 from goclaw_py.scheduler.views import LaneView, RunView
 from goclaw_py.web.pages.figures import RecentTotals, figures
@@ -89,8 +89,11 @@ def routes(service: PageServices) -> list[Route]:
         session = fields.get("session", "")
         if not session:
             raise HTTPException(422, "session: is required")
+        run = fields.get("run")
         report = await service.control.sessions.stop(
-            SessionKey(session), everything=fields.get("everything") == "yes"
+            SessionKey(session),
+            everything=fields.get("everything") == "yes",
+            run=RunId(run) if run else None,
         )
         did = report.stopped or report.dropped or report.already_stopping
         otherwise = "asking" if report.asking else "unsent" if report.unsent else "nothing"
@@ -131,8 +134,9 @@ def _bar(lane: LaneView) -> LaneBar:
 
 def _back(fields: Mapping[str, str], notice: str) -> Response:
     """Redirect to the page of the pressed button."""
-    if run := fields.get("run"):
-        return back_to(f"/runs/{quote(run, safe='')}", notice)
-    if "key" in fields:
-        return back_to("/sessions/view", notice, key=fields["key"])
+    if "rows" not in fields:
+        if run := fields.get("run"):
+            return back_to(f"/runs/{quote(run, safe='')}", notice)
+        if "key" in fields:
+            return back_to("/sessions/view", notice, key=fields["key"])
     return back_to_rows("/", notice, fields.get("rows", ""), _FILTERS)

@@ -157,6 +157,15 @@ def test_stop_takes_any_unique_part_of_a_session_key(goclaw: Shell, gateway: Thr
     assert goclaw("stop", "agent:main").code == 1
 
 
+def test_a_stop_names_a_run_by_the_beginning_of_its_id(
+    goclaw: Shell, gateway: ThreadGateway
+) -> None:
+    assert goclaw("stop", "console", "--run", "0190-a").code == 0
+    assert gateway.control.calls[-1] == ("stop", fakes.SESSION, False, fakes.RUN_ID)
+    assert goclaw("stop", "console", "--run", "0190-z").code == 1
+    assert goclaw("stop", "console", "--run", "0190-a", "--all").code == 2
+
+
 def test_a_message_is_sent_into_a_conversation(
     goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

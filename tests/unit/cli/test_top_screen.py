@@ -229,7 +229,7 @@ def test_a_person_opens_and_stops_a_run_and_ends_with_q(
     sees(viewer, "Stop what runs for")
     viewer.types("y")
     sees(viewer, "It is stopping already.")
-    assert ("stop", fakes.SESSION, False) in gateway.control.calls
+    assert ("stop", fakes.SESSION, False, RUNNING.id) in gateway.control.calls
     viewer.types("\t")
     sees(viewer, "[2 Failed]", "0190-aaaa")
     viewer.types("3")

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.core.errors import NoGateway, NotFound
-from goclaw_py.core.ids import MAIN_LANE, LaneName, SessionKey
+from goclaw_py.core.ids import MAIN_LANE, LaneName, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.gateway.service import GatewayControl
@@ -86,6 +86,19 @@ async def test_stopping_from_outside_is_a_stop_in_the_chat(gateway: GatewayProce
     assert again == views.StopReport(already_stopping=True)
     await until(lambda: not gateway.dispatcher.runs())
     assert await gateway.control.sessions.stop(session_of(), everything=False) == views.StopReport()
+
+
+async def test_a_run_that_is_named_is_stopped_or_nothing(gateway: GatewayProcess) -> None:
+    await say(gateway, "ann", "ann")
+    first, second = (run.id for run in gateway.dispatcher.runs())
+
+    async def stop(run: RunId) -> views.StopReport:
+        return await gateway.control.sessions.stop(session_of(), everything=False, run=run)
+
+    assert await stop(RunId("ended")) == views.StopReport()
+    assert await stop(second) == views.StopReport(dropped=(second,))
+    assert [run.id for run in gateway.dispatcher.runs()] == [first]
+    assert await stop(first) == views.StopReport(stopped=(first,))
 
 
 async def test_reset_stops_everything_and_begins_a_fresh_history(gateway: GatewayProcess) -> None:

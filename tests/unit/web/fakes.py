@@ -277,8 +277,10 @@ class FakeSessions:
             return replace(QUEUE, live=False, waiting=(), policy=None)
         return QUEUE
 
-    async def stop(self, session: SessionKey, *, everything: bool) -> views.StopReport:
-        self._control._here("stop", session, everything)
+    async def stop(
+        self, session: SessionKey, *, everything: bool, run: RunId | None = None
+    ) -> views.StopReport:
+        self._control._here("stop", session, everything, *([] if run is None else [run]))
         if everything:
             return views.StopReport((RUN_ID,), (RunId("d1"), RunId("d2")))
         return views.StopReport(already_stopping=True)

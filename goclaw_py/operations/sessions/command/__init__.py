@@ -24,7 +24,8 @@ from goclaw_py.cli.context import (
 from goclaw_py.cli.messages.display import Yes, moment
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_table
-from goclaw_py.core.ids import AgentName
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.text import count
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.sessions import HELP
@@ -285,15 +286,31 @@ def stop(
     everything: Annotated[
         bool, typer.Option("--all", help="Stop all runs and drop all waiting messages.")
     ] = False,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="ID", help="Stop this run, not the oldest one.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Stop the oldest run of a session."""
+    if everything and run is not None:
+        raise typer.BadParameter("--all stops all runs, --run only one")
 
     async def ask(control: Control) -> StopReport:
         found = await control.sessions.get(session)
-        return await control.sessions.stop(found.key, everything=everything)
+        only = None if run is None else await _run_of(control, found.key, run)
+        return await control.sessions.stop(found.key, everything=everything, run=only)
 
     answer(ctx, ask, Printer(StopReport, lambda report: typer.echo(stop_text(report)), as_json))
+
+
+async def _run_of(control: Control, session: SessionKey, prefix: str) -> RunId:
+    """Return a run of a session that runs or waits. Raises ``NotFound``."""
+    queue = await control.sessions.queue(session)
+    found = [run.id for run in (*queue.running, *queue.waiting) if run.id.startswith(prefix)]
+    if len(found) != 1:
+        many = "several" if found else "no"
+        raise NotFound(f"{many} unfinished runs of this session begin with {prefix!r}")
+    return found[0]
 
 
 def stop_text(report: StopReport) -> str:

@@ -13,7 +13,7 @@ from goclaw_py.chat.outbound import texts as wording
 from goclaw_py.cluster.membership import RENEW_S
 from goclaw_py.cluster.rpc import ANSWER_S, DRAIN, Facts, NodeRpc
 from goclaw_py.core.errors import GoclawError, NodeSilent, NotFound, StoreUnavailable
-from goclaw_py.core.ids import NodeId
+from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.records.bound import bind
@@ -111,7 +111,10 @@ async def test_an_operator_stops_a_session_of_another_node() -> None:
         )
         await both.works_on("stubborn")
         (run,) = both.first.scripted.active
-        report = await both.second.control.sessions.stop(session_of(), everything=False)
+        stop = both.second.control.sessions.stop
+        ended = RunId("ended")
+        assert await stop(session_of(), everything=False, run=ended) == StopReport()
+        report = await stop(session_of(), everything=False, run=run)
         assert report == StopReport(stopped=(run,))
         again = await both.second.control.sessions.stop(session_of(), everything=False)
         assert again == StopReport(already_stopping=True)

@@ -258,6 +258,7 @@ async def test_a_database_that_is_away_is_said(browser: Browser, control: FakeCo
 
 @pytest.mark.parametrize(("path", "fields", "call"), [
     ("/stop", {"session": "s"}, ("stop", "s", False)),
+    ("/stop", {"session": "s", "run": "0190-aaaa"}, ("stop", "s", False, "0190-aaaa")),
     ("/stop", {"session": "s", "everything": "yes"}, ("stop", "s", True)),
     ("/sessions/reset", {"key": "local"}, ("reset", fakes.SESSION)),
 ])  # fmt: skip
