@@ -366,11 +366,13 @@ class ConsoleChannel(PlainChannel):
             attachments=await self._attachments(files),
             agent=agent,
         )
-        await self._accept(message)
         names = tuple(one.name for one in message.attachments)
         line = LineReceived(message.target, message_id, text, names)
+        # Before it is stored: what it leads to is shown behind it. If the store is away, its sender
+        # says it again with the same id.
         for terminal in self._terminals.get(chat, ()):
             terminal.print_signal(line)
+        await self._accept(message)
 
     async def press(
         self,

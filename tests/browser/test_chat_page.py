@@ -204,6 +204,43 @@ def test_two_tabs_show_the_same_conversation_and_both_stop_it(
         expect(page.locator("#send")).to_be_visible()
 
 
+CUT, OPEN = (f"() => dispatchEvent(new Event('{name}'))" for name in ("pagehide", "pageshow"))
+
+
+def test_what_a_page_did_not_hear_is_there_once_when_it_hears_again(window: Window) -> None:
+    pages = [window[0].new_page() for _ in range(2)]
+    pages[0].goto("/chat/new")
+    pages[1].goto(pages[0].url)
+    for page in pages:
+        live(page)
+    send(pages[0], "echo heard")
+    expect(answers(pages[1])).to_have_text("heard")
+    pages[1].evaluate(CUT)
+    send(pages[0], "echo missed")
+    expect(answers(pages[0])).to_have_text(["heard", "missed"])
+    pages[1].evaluate(OPEN)
+    send(pages[0], "/whoami")
+    expect(answers(pages[1])).to_have_text(["heard", "missed", re.compile("You are")])
+    assert pages[1].locator("#talk > li").evaluate_all(ROLES) == 3 * ["user", "assistant"]
+
+
+def test_a_turn_that_is_sent_again_is_replaced_in_other_tabs(window: Window) -> None:
+    pages = [window[0].new_page() for _ in range(2)]
+    pages[0].goto("/chat/new")
+    pages[1].goto(pages[0].url)
+    for page in pages:
+        live(page)
+    for words in ("one", "two"):
+        send(pages[0], f"echo {words}")
+        for page in pages:
+            expect(answers(page).last).to_have_text(words)
+    act(pages[0], "li.user", "Edit and send again")
+    send(pages[0], "echo three")
+    for page in pages:
+        said = ["one", re.compile("I removed the last turn"), "three"]
+        expect(answers(page)).to_have_text(said)
+
+
 def test_after_a_lost_connection_an_answer_in_progress_is_there_once(page: Page) -> None:
     """The gateway then sends again what has been said of it so far."""
     page.goto("/chat/new")

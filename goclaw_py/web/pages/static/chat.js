@@ -9,7 +9,6 @@ const base = `/api/chat/${encodeURIComponent(chat)}`;
 const growing = new Map(); // run id → the element in which its words arrive
 const shown = new Set(); // receipts that were shown, for those that are said again
 const asked = new Map(); // id of a message → its element, if it stands in this page
-const answering = new Map(); // id of a message → the run that answers it
 const choice = box.dataset.guest ? {} : { agent }; // a guest chooses no agent
 const wait = (ms) => new Promise((go) => setTimeout(go, ms));
 const items = (query) => [...talk.querySelectorAll(query)];
@@ -138,6 +137,9 @@ async function post(path, body) {
 
 const newId = () => crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Date.now();
 
+const FORGET = /^\/(undo|new)\b/;
+let forgets = false; // the next answer says what the agent has forgotten
+
 // A message of the person, with its files.
 function addQuestion(id, line, files) {
   const item = add("user", line);
@@ -145,6 +147,7 @@ function addQuestion(id, line, files) {
   if (files.length) item.lastElementChild.before(filesList(files));
   item.dataset.message = id;
   asked.set(id, item);
+  forgets ||= FORGET.test(line);
   return item;
 }
 
@@ -293,25 +296,58 @@ function edit(item) {
   text.focus();
 }
 
-// The runs of this conversation in their order, as they are stored.
-async function storedRuns() {
+// The lines of this conversation as they are stored.
+async function stored() {
   const answer = await fetch(location.href);
   if (answer.redirected) throw Object.assign(new Error("signed out"), { status: 401 });
+  if (!answer.ok) throw new Error(answer.statusText);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  return [...page.querySelectorAll("#talk [data-run]")].map(({ dataset }) => dataset.run);
+  return [...page.querySelectorAll("#talk > li")];
+}
+
+const runOf = ({ dataset }) => dataset.of ?? dataset.tools;
+
+// Shows what was stored while this page heard nothing, and removes turns that were undone elsewhere.
+async function catchUp() {
+  const before = items(":scope > li").filter(runOf);
+  const lines = await stored().catch(() => null);
+  if (!lines) return;
+  const runs = new Set(lines.map(runOf));
+  for (const item of before) if (!runs.has(runOf(item)) && !growing.has(runOf(item))) item.remove();
+  const found = new Set();
+  let last = null;
+  for (const line of lines) {
+    const { message } = line.dataset;
+    const mine = items(":scope > li").find((item) => {
+      if (found.has(item) || item.classList[0] !== line.classList[0]) return false;
+      if (runOf(item)) return runOf(item) === runOf(line);
+      if (message && item.dataset.message) return item.dataset.message === message;
+      return said(item) === said(line); // its run has begun, or it was dropped
+    });
+    if (mine && runOf(line) && !runOf(mine)) mine.dataset.of = runOf(line);
+    if (!mine) {
+      at("begin")?.remove();
+      if (last) last.after(line);
+      else talk.prepend(line);
+      if (!line.dataset.tools) addActs(line);
+      addCopies(line);
+    }
+    found.add((last = mine ?? line));
+  }
+  showEnd();
 }
 
 // Lets the agent forget its last turn, if that is this run; says why it cannot.
 async function undo(run) {
   try {
-    if ((await storedRuns()).at(-1) !== run) throw new Error("another message came after it");
+    if ((await stored()).filter(runOf).map(runOf).at(-1) !== run) throw new Error("another message came after it");
     const id = newId();
     asked.set(id, null);
     await post("/messages", { message_id: id, text: "/undo", ...choice });
     for (let attempt = 0; attempt < 10; attempt += 1) {
       await wait(300);
-      if ((await storedRuns()).includes(run)) continue;
-      for (const item of items("[data-of], [data-tools]")) if ([item.dataset.of, item.dataset.tools].includes(run)) item.remove();
+      if ((await stored()).map(runOf).includes(run)) continue;
+      for (const item of items(":scope > li")) if (runOf(item) === run) item.remove();
       return true;
     }
     throw new Error("the agent has not forgotten the last turn");
@@ -413,7 +449,8 @@ if (isSecureContext && "Notification" in window && navigator.serviceWorker) {
 
 // Whether an answer stands in the history already: it was stored before it could be shown.
 function isThere(run, words) {
-  const found = items("[data-run]").find((item) => item.dataset.run === run && item.dataset.text === words);
+  // One that may have been sent twice begins with a mark.
+  const found = items("[data-run]").find((item) => item.dataset.run === run && words.endsWith(item.dataset.text));
   // Each stands for one message.
   if (found) delete found.dataset.run;
   return found;
@@ -423,7 +460,6 @@ const events = {
   run_started: ({ run_id, messages }) => {
     doing.textContent = "The agent is working…";
     for (const id of messages) {
-      answering.set(id, run_id);
       const item = asked.get(id);
       if (!item) continue;
       item.dataset.of = run_id;
@@ -432,14 +468,10 @@ const events = {
     growing.set(run_id, null);
     showStop();
   },
-  // Another page of this conversation has sent it; its run may have begun already.
+  // Another page of this conversation sends it.
   line_received: ({ message_id, text: line, files }) => {
     if (asked.has(message_id) || items("[data-message]").some(({ dataset }) => dataset.message === message_id)) return;
-    const item = addQuestion(message_id, line, files.map((name) => ({ name })));
-    const run = answering.get(message_id);
-    if (!run) return;
-    item.dataset.of = run;
-    talk.insertBefore(item, items("[data-of], [data-tools]").find(({ dataset }) => [dataset.of, dataset.tools].includes(run)));
+    addQuestion(message_id, line, files.map((name) => ({ name })));
   },
   run_text: ({ run_id, text: words }) => {
     let item = growing.get(run_id);
@@ -470,6 +502,8 @@ const events = {
       if (!isQuestion(buttons)) showSaid(receipt, words, run_id, file, buttons);
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
+    if (!run_id && forgets) catchUp();
+    forgets = false;
   },
   open_buttons: ({ message: { receipt, text: words, run_id, buttons } }) => {
     if (buttonsOf(receipt).length || isQuestion(buttons)) return;
@@ -542,6 +576,7 @@ function begin() {
   for (const item of growing.values()) item?.remove();
   growing.clear();
   showStop();
+  catchUp();
   return ["live", false];
 }
 
