@@ -123,7 +123,7 @@ class Snapshots:
                 *container.heartbeats.warnings(),
                 *map(_outage, outages.values()),
                 *starmap(_estimated, container.estimated.items()),
-                *slow_waits(lanes, runs),
+                *slow_waits(lanes, runs, container.names.of),
             ),
             peers=tuple(_peer(one, self._clock.now()) for one in self._cluster.others()),
             providers=tuple(

@@ -5,7 +5,7 @@ Computed from the views of a scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.text import count
@@ -38,17 +38,21 @@ def in_line(runs: Iterable[RunView]) -> tuple[RunView, ...]:
     return tuple(sorted(waiting, key=lambda run: (_NEXT_FIRST.index(run.state), -run.for_s)))
 
 
-def slow_waits(lanes: Iterable[LaneView], runs: Sequence[RunView]) -> tuple[OperatorWarning, ...]:
+def slow_waits(
+    lanes: Iterable[LaneView],
+    runs: Sequence[RunView],
+    name_of: Callable[[str], str | None] = lambda _session: None,
+) -> tuple[OperatorWarning, ...]:
     """Return a warning for each lane in whose queue a request waits slowly (SPEC LANE-7).
 
-    It names the waiting and the running requests. The longest wait comes first; at most
-    ``MAX_WARNINGS``.
+    It names the waiting and the running requests, by ``name_of`` their sessions. The longest wait
+    comes first; at most ``MAX_WARNINGS``.
     """
     slow = [
         use for use in lane_uses(lanes, runs) if use.waiting and use.waiting[0].for_s > SLOW_WAIT_S
     ]
     slow.sort(key=lambda use: -use.waiting[0].for_s)
-    return tuple(_slow_wait(use) for use in slow[:MAX_WARNINGS])
+    return tuple(_slow_wait(use, name_of) for use in slow[:MAX_WARNINGS])
 
 
 def _use(lane: LaneView, runs: Sequence[RunView]) -> LaneUse:
@@ -60,10 +64,14 @@ def _use(lane: LaneView, runs: Sequence[RunView]) -> LaneUse:
     )
 
 
-def _slow_wait(use: LaneUse) -> OperatorWarning:
+def _slow_wait(use: LaneUse, name_of: Callable[[str], str | None]) -> OperatorWarning:
+    def named(run: RunView) -> str:
+        name = name_of(run.session)
+        return f"{name} ({short_id(run.id)})" if name else short_id(run.id)
+
     lane, first = use.lane, use.waiting[0]
     inside = [run for run in use.inside if run.state in HOLDING]
-    names = [short_id(run.id) for run in inside[:MAX_NAMED]]
+    names = list(map(named, inside[:MAX_NAMED]))
     if len(inside) > MAX_NAMED:
         names.append(f"{len(inside) - MAX_NAMED} more")
     if lane.elsewhere:
@@ -78,7 +86,7 @@ def _slow_wait(use: LaneUse) -> OperatorWarning:
         "gateway.lane_full",
         f"Lane {lane.name}",
         f"{state} and {count(lane.waiting, 'run waits', 'runs wait')}, the first for "
-        f"{rough(first.for_s)}: {short_id(first.id)}{occupants}",
+        f"{rough(first.for_s)}: {named(first)}{occupants}",
         "/#lanes",
         "goclaw lanes",
     )

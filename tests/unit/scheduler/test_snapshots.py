@@ -92,6 +92,13 @@ def test_a_slow_wait_is_told_with_who_waits_and_who_is_in_the_lane_until_it_is_o
     assert told(scheduler, 9) == ()
 
 
+def test_a_slow_wait_is_told_with_the_names_that_are_known() -> None:
+    scheduler = busy(1, "a", "b")
+    names = {"s-a": "job backup"}
+    (warning,) = slow_waits(scheduler.lanes(), scheduler.runs(8), names.get)
+    assert str(warning).endswith(": b; in it: job backup (a)")
+
+
 def test_a_shared_lane_with_room_is_not_called_full() -> None:
     """SPEC NODE-2: it waits for the database's answer."""
     scheduler = RunScheduler({MAIN_LANE: 2}, shared=[MAIN_LANE])
