@@ -46,8 +46,11 @@ _NEVER = {
     "segno": "there is no QR code",
     "yaml": "there are no files of jobs",
 }
-_LIBRARIES = {"python-telegram-bot": ("aiogram", 1_513), "aiogram": ("telegram", 2_027)}
-"""The library that stays away, and how many modules there may be: three more for each noun."""
+_LIBRARIES = {"python-telegram-bot": ("aiogram", 1_433), "aiogram": ("telegram", 1_896)}
+"""The library that stays away, and how many modules there may be beside those of ``_GROWING``."""
+
+_GROWING = ("goclaw_py.chat.commands.", "goclaw_py.operations.")
+"""A new command or noun has modules here, which a gateway loads."""
 
 
 def _loaded(library: str) -> set[str]:
@@ -80,7 +83,8 @@ def test_a_gateway_is_ready_without_what_it_does_not_need_yet(library: str) -> N
     early = {name: why for name, why in _NEVER.items() if name in loaded}
     assert early == {}
     assert other not in loaded
-    assert len(loaded) <= most, "say in the commit what needs more, and raise the number"
+    counted = [name for name in loaded if not name.startswith(_GROWING)]
+    assert len(counted) <= most, "say in the commit what needs more, and raise the number"
 
 
 def _deferred() -> Iterator[tuple[str, str]]:
