@@ -217,14 +217,16 @@ MENU: tuple[tuple[str, str], ...] = (
 """The commands and their descriptions, for the menus and the ``/help`` of owners."""
 
 _GUEST_WORDS: Final = {
+    "approve": "",
+    "deny": "",
     "heartbeat": "Show the background checklist and its state: why, show",
     "mute": "Show whether the heartbeat is muted",
     "queue": "Show how messages wait here",
 }
-"""Descriptions of commands of which guests may use only a part."""
+"""Descriptions of commands of which guests may use only a part; "": they may use none of it."""
 
 GUEST_MENU: Final = tuple(
-    (name, _GUEST_WORDS.get(name, what)) for name, what in MENU if name not in ("approve", "deny")
+    (name, words) for name, what in MENU if (words := _GUEST_WORDS.get(name, what))
 )
 """The same for people who are not owners: only what they may use."""
 

@@ -348,10 +348,10 @@ class GatewayProcess:
             await self.gateway.accept([message(text, chat=chat)])
             await asyncio.sleep(apart_s)
 
-    async def ask(self, text: str, chat: str = "ann") -> str:
+    async def ask(self, text: str, chat: str = "ann", peer: PeerKind = PeerKind.DIRECT) -> str:
         """Say one thing and wait for the next message in that chat."""
         known = len(self.channel.texts(chat))
-        await self.say(text, chat=chat)
+        await self.gateway.accept([message(text, chat=chat, peer=peer)])
         await until(lambda: len(self.channel.texts(chat)) > known)
         return self.channel.texts(chat)[known]
 

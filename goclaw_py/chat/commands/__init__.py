@@ -14,8 +14,8 @@ them; times are told as people write them, in the zone that the chat has chosen:
 seconds; where it has chosen none, a sentence with a time names the zone, and a list does in its
 last line. No text in a chat has a shell command; chats are named by their names, never by ids, and
 to guests only their own. `/help` lists for guests only what they may use. Below a failure is a
-button that tries the same messages again, once. Checklist, mute, queue mode: owners (approved, and
-not as guest; listed in `allow`; at the console). `/queue` shows mode and numbers, to owners with a
+button that tries the same messages again, once. Owners are people who were approved, and not as
+guest; who are listed in `allow`; at the console. `/queue` shows mode and numbers, to owners with a
 button for each mode; `/queue MODE` holds for the messages to come in this chat, through `/new` and
 restarts; `/queue default` goes back to the settings; any other word gets one line that lists the
 modes. Words and files behind `/new` are the first message of the new conversation, stored with it

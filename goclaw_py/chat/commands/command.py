@@ -2,7 +2,8 @@
 
 Everybody who gets here may talk to the agent. What else a use of a command needs, its module
 declares (``ChatCommand.who``), and ``answer_command`` checks it before the handler is called: a
-handler cannot forget it.
+handler cannot forget it. Everybody in a group reads the answer: ``CommandUse.is_private`` says
+whether it may name other chats or machines.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from goclaw_py.chat.access.access_control import AccessControl
 from goclaw_py.core.chat_commands import TypedCommand
-from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.messages import OutboundMessage, PeerKind
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import InboxRow
 from goclaw_py.records.bound import BoundStore
@@ -59,6 +60,11 @@ class CommandUse:
         rules = self.services.policies.rules(message.target).access
         return self.services.access_control.is_owner(message.target, message.sender.id, rules)
 
+    @property
+    def is_private(self) -> bool:
+        """Return whether only an owner reads the answer: it may name other chats and machines."""
+        return self.is_by_owner and self.row.message.peer is PeerKind.DIRECT
+
 
 @dataclass(frozen=True, slots=True)
 class Everybody:
@@ -70,13 +76,14 @@ class OwnersOnly:
     """Owners only; others get the ``refusal``.
 
     Args:
-        when: Returns whether a use is for owners only; others are for everybody.
+        when: Returns whether a use is for owners only; others are for everybody. None: each use is,
+            and guests do not see the command in menus.
 
     Raises ``ValueError`` for an empty refusal: people would think that the bot is broken.
     """
 
     refusal: str = "Only an owner can use this command."
-    when: Callable[[CommandUse], bool] = lambda _: True
+    when: Callable[[CommandUse], bool] | None = None
 
     def __post_init__(self) -> None:
         if not self.refusal.strip():
@@ -127,6 +134,6 @@ class ChatCommand:
 async def answer_command(command: ChatCommand, use: CommandUse) -> str | OutboundMessage:
     """Execute a command, if its user may; return the answer. Raises ``StoreUnavailable``."""
     who = command.who
-    if isinstance(who, OwnersOnly) and who.when(use) and not use.is_by_owner:
+    if isinstance(who, OwnersOnly) and (who.when is None or who.when(use)) and not use.is_by_owner:
         return who.refusal
     return "" if command.handler is None else await command.handler(use)

@@ -55,6 +55,6 @@ def help_text(*, owner: bool) -> str:
     menu = MENU if owner else GUEST_MENU
     lines = ["Write to me in plain words, for example: remind me in 20 minutes to call Ann."]
     for group in HelpGroup:
-        lines += ["", f"{group}:"]
-        lines += [f"/{name} - {what}" for name, what in menu if COMMANDS[name].group is group]
+        of_group = [f"/{name} - {what}" for name, what in menu if COMMANDS[name].group is group]
+        lines += ["", f"{group}:", *of_group] if of_group else []
     return "\n".join([*lines, "", *_EXAMPLES, *(_OWNER_EXAMPLES if owner else ())])

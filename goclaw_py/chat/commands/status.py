@@ -11,7 +11,6 @@ from goclaw_py.chat.outbound import approval_texts, texts
 from goclaw_py.chat.stop.local import ChatTask
 from goclaw_py.core.display_names import display_name, needed_names
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import rough
 from goclaw_py.records import ApprovalQuery, RunQuery
@@ -44,8 +43,7 @@ async def _status(use: CommandUse) -> str:
     asked = await services.store.approvals(ApprovalQuery(key, asked_in=row.message.target))
     waiting = [approval_texts.waiting(one) for one in reversed(asked)]
     lines = task_lines(tasks, local.in_outage(key), waiting, row.agent)
-    # In a group everybody would read what other chats do.
-    if use.is_by_owner and row.message.peer is PeerKind.DIRECT:
+    if use.is_private:
         lines += await _elsewhere(use, tasks)
     # One that runs may not have heard of its model yet.
     lately = await services.store.runs(RunQuery(limit=_LATELY, session=key))

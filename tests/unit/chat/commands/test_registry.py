@@ -14,6 +14,7 @@ from goclaw_py.chat.commands.command import (
     ChatCommand,
     CommandServices,
     CommandUse,
+    Everybody,
     HandlerDecides,
     HelpGroup,
     OwnersOnly,
@@ -29,8 +30,10 @@ from goclaw_py.core.chat_commands import (
     unread_words,
 )
 from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.session_keys import DirectPolicy
 from goclaw_py.records import InboxKind, InboxRow
+from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
 from tests.support.harness import Ways, a_process, message, session_of
@@ -59,14 +62,31 @@ async def test_the_help_of_a_guest_has_only_what_guests_may_use() -> None:
         lines = {line for line in answer.splitlines() if line.startswith("/")}
         assert {f"/{name} - {what}" for name, what in GUEST_MENU} <= lines
         assert not any(line.startswith(("/approve", "/deny", "/mute until")) for line in lines)
-        for name, _ in GUEST_MENU:
-            assert (await gateway.ask(f"/{name}")) != OwnersOnly().refusal
+
+
+def test_guests_see_no_command_of_which_each_use_is_for_owners() -> None:
+    """SPEC CMD-5: of the others they read only what they may do."""
+    menu, guests = dict(MENU), dict(GUEST_MENU)
+    for name, _ in MENU:
+        match COMMANDS[name].who:
+            case OwnersOnly(when=None):
+                assert name not in guests
+            case OwnersOnly():
+                assert guests[name] != menu[name]
+            case Everybody():
+                assert guests[name] == menu[name]
+            case HandlerDecides():
+                pass
 
 
 def test_the_table_of_the_guide_has_the_commands_of_the_menu_in_its_order() -> None:
     guide = (Path(__file__).parents[4] / "docs/guide/commands.md").read_text("utf-8")
-    rows = re.findall(r"^\| `/(\w+)`", guide.split("## ")[0], re.MULTILINE)
-    assert rows == [name for name, _ in MENU]
+    rows = re.findall(r"^\| `/(\w+)`.*?\| (.*)", guide.split("## ")[0], re.MULTILINE)
+    assert [name for name, _ in rows] == [name for name, _ in MENU]
+    for name, what in rows:
+        who = COMMANDS[name].who
+        if isinstance(who, OwnersOnly) and who.when is None:
+            assert what.startswith("owners: ")
 
 
 def test_the_guide_explains_every_command_of_the_menu_and_no_other() -> None:
@@ -76,7 +96,7 @@ def test_the_guide_explains_every_command_of_the_menu_and_no_other() -> None:
 
 
 FOR_OWNERS = {"queue": "/queue steer", "heartbeat": "/heartbeat on", "mute": "/mute 2h"}
-"""What only owners may type, for each command of which some uses are for owners only."""
+"""What only owners may type, for each command of which some uses are for everybody."""
 
 
 async def test_each_command_for_owners_is_refused_to_a_guest() -> None:
@@ -84,8 +104,25 @@ async def test_each_command_for_owners_is_refused_to_a_guest() -> None:
     who = {one.name: one.who for one in COMMANDS.values() if isinstance(one.who, OwnersOnly)}
     ways = Ways(access=DirectPolicy.OPEN)
     async with a_process(ways=ways, channels=(RecordingChannel(trusted=False),)) as gateway:
-        answers = {name: await gateway.ask(text) for name, text in FOR_OWNERS.items()}
+        answers = {name: await gateway.ask(FOR_OWNERS.get(name, f"/{name}")) for name in who}
+    assert {name for name, one in who.items() if one.when is not None} == set(FOR_OWNERS)
     assert answers == {name: one.refusal for name, one in who.items()}
+
+
+async def test_no_command_shows_other_chats_or_the_machine_in_a_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SPEC CMD-5: everybody in a group reads what an owner is answered."""
+    monkeypatch.setattr("platform.node", lambda: "alpaca")
+    agent = ScriptedAgent(otherwise=lambda _: Block())
+    async with a_process(agent) as gateway:
+        await gateway.say("work", chat="zebra")
+        await agent.until_active(1)
+        assert ", owner." in await gateway.ask("/whoami", "builders", PeerKind.GROUP)
+        for text in (*(f"/{name}" for name, _ in MENU), *FOR_OWNERS.values()):
+            answer = await gateway.ask(text, chat="builders", peer=PeerKind.GROUP)
+            assert not re.search("zebra|alpaca", answer, re.IGNORECASE), text
+        assert "Zebra" in await gateway.ask("/status")
 
 
 def test_an_owners_only_command_has_a_refusal() -> None:

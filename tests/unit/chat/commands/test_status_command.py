@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 
 from goclaw_py.core.ids import MAIN_AGENT, Owner
@@ -14,10 +13,9 @@ from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.schedule.jobs.schedule import At
 from goclaw_py.testing.agents import Block, Do, Say, ScriptedAgent, Step
-from tests.support.harness import GatewayProcess, a_process, here, message, until
+from tests.support.harness import a_process, here
 
 ANN = Target("telegram", "default", "ann")
-GROUP = replace(ANN, chat="builders")
 
 
 async def spawn(request: RunRequest, emit: Emit) -> str:
@@ -39,15 +37,6 @@ def chosen(request: RunRequest) -> Step:
             return Block()
         case _:
             return Say("hi")
-
-
-async def in_group(gateway: GatewayProcess, text: str) -> str:
-    """Say something in a group; what comes back."""
-    known = len(gateway.channel.texts("builders"))
-    said = replace(message(text), target=GROUP, peer=PeerKind.GROUP, addressed=True)
-    await gateway.gateway.accept([said])
-    await until(lambda: len(gateway.channel.texts("builders")) > known)
-    return gateway.channel.texts("builders")[known]
 
 
 async def test_subagents_of_the_chat_are_listed_also_without_their_run() -> None:
@@ -91,5 +80,5 @@ async def test_only_owners_read_what_runs_elsewhere_and_not_in_a_group() -> None
         await gateway.say("work")
         await agent.until_active(1)
         assert "Elsewhere: 1 task (Ann)" in await gateway.ask("/status", chat="bob")
-        assert "Elsewhere" not in await in_group(gateway, "/status")
+        assert "Elsewhere" not in await gateway.ask("/status", "builders", PeerKind.GROUP)
         assert "Elsewhere" not in await gateway.ask("/status")
