@@ -13,18 +13,20 @@ T = TypeVar("T")
 
 def only(
     candidates: list[T],
-    matches: Callable[[T], bool],
+    part: str,
     name: Callable[[T], str],
     wanted: str,
     see: str,
     *,
     most: int = FOUND - 1,
 ) -> T:
-    """Return the only candidate that matches. Raises ``NotFound`` if none or several do.
+    """Return the candidate whose name is ``part``, else the only one with this part in its name.
 
-    ``see`` is the command that lists all candidates.
+    ``wanted`` says what was asked for, ``see`` is the command that lists all candidates. Raises
+    ``NotFound`` if none or several match.
     """
-    found = [candidate for candidate in candidates if matches(candidate)]
+    exact = [candidate for candidate in candidates if name(candidate) == part]
+    found = exact or [candidate for candidate in candidates if part in name(candidate)]
     if not found:
         raise NotFound(f"there is no {wanted}; see: goclaw {see}")
     if len(found) > 1:

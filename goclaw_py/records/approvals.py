@@ -67,7 +67,7 @@ class ApprovalStore(Protocol):
         """Return a question, or None if there is none with this id."""
 
     async def find_approvals(self, prefix: str) -> list[Approval]:
-        """Return at most ``FOUND`` questions whose id starts with ``prefix``."""
+        """Return the question with this id, else at most ``FOUND`` whose id starts with it."""
 
     async def approvals(self, query: ApprovalQuery = WAITING_APPROVALS) -> list[Approval]:
         """Return questions, the newest first."""

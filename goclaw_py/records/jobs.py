@@ -87,7 +87,8 @@ class JobStore(Protocol):
     async def find_jobs(self, text: str, *, owner: Owner | None = None) -> list[Job]:
         """Return at most ``FOUND`` jobs by slug, or by the first 4 or more characters of the id.
 
-        Ids are searched only if no slug matches. Several mean that ``text`` is ambiguous.
+        Ids are searched only if no slug matches; the job with the whole id is then the only one.
+        Several mean that ``text`` is ambiguous.
         """
 
     async def jobs(self, query: JobQuery) -> JobPage:

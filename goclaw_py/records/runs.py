@@ -408,7 +408,10 @@ class RunStore(Protocol):
         """Return the history entries that a run added, in order, even after a reset."""
 
     async def find_run(self, prefix: str) -> list[StoredRun]:
-        """Return at most ``FOUND`` runs whose id starts with ``prefix``, which may be ambiguous."""
+        """Return the run with this id, else at most ``FOUND`` runs whose id starts with it.
+
+        Several mean that ``prefix`` is ambiguous.
+        """
 
     async def run_density(
         self, since: datetime, until: datetime, *, parts: int, only: RunFilter = ALL_RUNS

@@ -222,6 +222,8 @@ async def test_a_run_is_found_by_a_prefix_of_its_id(world: World) -> None:
         await world.a.begin_run(new_run(name), node=A)
     assert [run.id for run in await world.a.find_run("0190-ab")] == ["0190-ab"]
     assert [run.id for run in await world.a.find_run("0190-a")] == ["0190-aa", "0190-ab", "0190-ac"]
+    await world.a.begin_run(new_run("0190-a"), node=A)
+    assert [run.id for run in await world.a.find_run("0190-a")] == ["0190-a"], "the whole id"
     assert await world.a.find_run("019%") == []
     assert await world.a.find_run("0190-abc") == []
     assert len(await world.a.find_run("")) == FOUND

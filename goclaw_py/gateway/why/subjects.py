@@ -76,6 +76,10 @@ async def find(src: Sources, about: str) -> FoundSubject:
     found = list({str(one.subject): one for one in found}.values())
     if not found:
         raise NotFound(await _unknown(src, about))
+    if len({one.subject.kind for one in found}) == 1:
+        # A whole id may begin others, and be part of them.
+        exact = [one for one in found if about in (one.subject.id, str(one.subject))]
+        found = exact or found
     if len(found) > 1 and found[0].subject.kind is SubjectKind.DELIVERY:
         return _before_others(found)
     if len(found) > 1:

@@ -262,7 +262,7 @@ def revoke(
         key = SessionKey(session) if session is not None else None
         if session is not None and key not in keys:
             what = f"grant for session {session!r}"
-            key = only(sorted(keys), lambda key: session in key, str, what, "approvals grants")
+            key = only(sorted(keys), session, str, what, "approvals grants")
         await control.approvals.revoke(AgentName(agent), tool, key)
 
     cli(ctx).ask(ask)

@@ -31,7 +31,7 @@ class Approvals:
         """Return the question whose id starts with ``prefix``. Raises ``NotFound``."""
         found = await self._store.find_approvals(prefix)
         wanted = f"approval {prefix!r}"
-        return only(found, lambda _: True, lambda one: one.id, wanted, "approvals list")
+        return only(found, prefix, lambda one: one.id, wanted, "approvals list")
 
     @operation("POST /api/approvals/{prefix}/decide", Least.OPERATOR, changes.DECIDE)
     async def decide(self, prefix: str, decision: Decision, *, rule: str = "") -> Approval:

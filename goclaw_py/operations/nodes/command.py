@@ -74,9 +74,7 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
         found = await control.nodes.list()
         nodes = list(found.nodes)
         what = f"node {node!r}"
-        return found, only(
-            nodes, lambda one: node in one.id, lambda one: one.id, what, "nodes list"
-        )
+        return found, only(nodes, node, lambda one: one.id, what, "nodes list")
 
     found, one = cli(ctx).ask(ask)
     if as_json:

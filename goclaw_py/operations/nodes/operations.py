@@ -69,7 +69,7 @@ class Nodes:
         view = await self.list()
         found = only(
             [one for one in view.nodes if view.is_live(one)],
-            lambda one: node in one.id,
+            node,
             lambda one: one.id,
             f"live node {node!r}",
             "nodes list",

@@ -121,7 +121,7 @@ class Runs:
     async def get(self, prefix: str) -> StoredRun:
         """Return the run whose id starts with ``prefix``. Raises ``NotFound``."""
         found = await self._store.find_run(prefix)
-        return only_one(found, lambda _: True, lambda run: run.id, f"run {prefix!r}", "runs list")
+        return only_one(found, prefix, lambda run: run.id, f"run {prefix!r}", "runs list")
 
     @operation("GET /api/runs/{prefix}/record", Least.TEXT)
     async def record(self, prefix: str) -> RunRecord:

@@ -45,4 +45,4 @@ def session_named(keys: Iterable[SessionKey], part: str, wanted: str = "") -> Se
         chats if len(chats) == 1 else found, key=lambda key: (key not in chats, key)
     )
     asked = f"session {wanted or part!r}"
-    return only(candidates, lambda _: True, str, asked, "sessions list", most=_CANDIDATES)
+    return only(candidates, part, str, asked, "sessions list", most=_CANDIDATES)

@@ -286,7 +286,7 @@ class Sessions:
     async def _run_to_fork_at(self, session: Session, at: str) -> StoredRun:
         """Return the run of a session at whose end a copy stops. Raises ``NotRewindable``."""
         found = await self._store.find_run(at)
-        run = only(found, lambda _: True, lambda one: one.id, f"run {at!r}", "runs list")
+        run = only(found, at, lambda one: one.id, f"run {at!r}", "runs list")
         if run.session != session.key:
             raise NotRewindable(f"run {run.id} belongs to session {run.session}, not {session.key}")
         if not await self._store.run_history(run.id):

@@ -149,12 +149,13 @@ from approvals
 where id = $1;
 
 -- name: find
--- Return questions whose id is between a prefix and the last id with this prefix.
+-- Return the question with this id; if there is none, questions whose id is between a prefix and the last id
+-- with this prefix. The whole id is the first of them.
 select *
 from approvals
 where id >= $1 and id <= $2
 order by id
-limit 4;
+limit case when exists (select from approvals where id = $1) then 1 else 4 end;
 
 -- name: approvals
 -- Return questions before a position, the newest first.

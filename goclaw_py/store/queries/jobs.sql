@@ -123,11 +123,16 @@ order by id
 limit 4;
 
 -- name: with_id
--- Return jobs whose id is between a prefix and the last id with this prefix.
+-- Return the job with this id; if there is none, jobs whose id is between a prefix and the last id
+-- with this prefix. The whole id is the first of them.
 select * from cron_jobs
 where id >= $1 and id <= $2 and ($3::text is null or owner = $3)
 order by id
-limit 4;
+limit case
+    when exists (
+        select from cron_jobs where id = $1 and ($3::text is null or owner = $3)
+    ) then 1 else 4
+end;
 
 -- name: slugs
 -- Return the slugs of an owner's jobs between a prefix and the last slug with this prefix.

@@ -260,11 +260,12 @@ and ($4::text is null or outcome = $4)
 and ($5::text is null or sender = $5)
 
 -- name: find
--- Return runs whose id is between a prefix and the last id with this prefix.
+-- Return the run with this id; if there is none, runs whose id is between a prefix and the last id
+-- with this prefix. The whole id is the first of them.
 select * from runs
 where id >= $1 and id <= $2
 order by id
-limit 4;
+limit case when exists (select from runs where id = $1) then 1 else 4 end;
 
 -- name: between
 -- Return runs that were running at any time between two instants, the oldest first: those that

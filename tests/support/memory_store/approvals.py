@@ -80,7 +80,9 @@ class MemoryApprovals(MemoryPart):
     async def find_approvals(self, prefix: str) -> list[Approval]:
         prefix = storable(prefix)
         found = sorted(one for one in self._db.approvals.questions if one.startswith(prefix))
-        return [self._db.approvals.questions[one].approval for one in found[:FOUND]]
+        # The whole id is the first of them.
+        most = 1 if found[:1] == [prefix] else FOUND
+        return [self._db.approvals.questions[one].approval for one in found[:most]]
 
     async def approvals(self, query: ApprovalQuery = WAITING_APPROVALS) -> list[Approval]:
         found = (

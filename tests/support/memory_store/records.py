@@ -134,7 +134,9 @@ class MemoryRunRecords(MemoryPart):
     async def find_run(self, prefix: str) -> list[StoredRun]:
         prefix = storable(prefix)
         found = sorted(run_id for run_id in self._db.runs if run_id.startswith(prefix))
-        return [_run(self._db.runs[run_id]) for run_id in found[:FOUND]]
+        # The whole id is the first of them.
+        most = 1 if prefix in self._db.runs else FOUND
+        return [_run(self._db.runs[run_id]) for run_id in found[:most]]
 
     async def sessions(self, query: SessionQuery = NEWEST_SESSIONS) -> list[Session]:
         query = storable(query)

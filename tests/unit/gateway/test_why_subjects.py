@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.core.errors import NotFound
+from goclaw_py.core.ids import NodeId
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.session_keys import DirectPolicy, GroupPolicy
 from goclaw_py.scheduler.models import QueuePolicy
@@ -63,6 +64,15 @@ async def test_runs_jobs_and_nodes_are_found_by_their_names(gateway: GatewayProc
     for about in ("report", "REPORT", "job:report"):
         assert (await ask(gateway, about)).subject.kind == "job"
     assert (await ask(gateway, f"node:{gateway.node()}")).subject.id == gateway.node()
+
+
+async def test_a_whole_id_wins_over_longer_ones(gateway: GatewayProcess) -> None:
+    (node,) = await gateway.store.nodes()
+    await gateway.store.join(replace(node, id=NodeId(f"{node.id}0")))
+    assert (await ask(gateway, f"node:{node.id}")).subject.id == node.id
+    assert (await ask(gateway, node.id)).subject.id == node.id
+    with pytest.raises(NotFound, match="may mean"):
+        await ask(gateway, f"node:{node.id[:-1]}")
 
 
 async def test_what_may_mean_several_things_lists_them(gateway: GatewayProcess) -> None:

@@ -192,8 +192,9 @@ async def _stale(service: PageServices, text: str) -> list[tuple[str, str, str]]
     async def reason(job_id: str, word: str) -> tuple[str, str, str]:
         try:
             job = await found(service, job_id)
-        except NotFound:
-            return job_id, "", "it was deleted."
+        except NotFound as error:
+            # No such job, or no id but the beginning of several.
+            return job_id, "", sentence(str(error))
         if word == _FAILED:
             return job.id, _title(job), f"it is still {job.state}. Its own buttons say why."
         refused = next((one for one in RunNow if one == word), None)

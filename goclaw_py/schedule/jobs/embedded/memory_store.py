@@ -97,7 +97,8 @@ class MemoryStore:
         jobs = [job for job in self._jobs.values() if owner in (None, job.owner)]
         found = [job for job in jobs if job.spec.slug == text]
         if not found and len(text) >= job_rules.FEWEST:
-            found = [job for job in jobs if job.id.startswith(text)]
+            exact = [job for job in jobs if job.id == text]
+            found = exact or [job for job in jobs if job.id.startswith(text)]
         return sorted(found, key=lambda job: job.id)[:FOUND]
 
     async def jobs(self, query: JobQuery) -> JobPage:

@@ -59,7 +59,8 @@ class MemoryJobs(MemoryPart):
         jobs = [job for job in self._db.cron.jobs.values() if owner in (None, job.owner)]
         found = [job for job in jobs if job.spec.slug == text]
         if not found and len(text) >= job_rules.FEWEST:
-            found = [job for job in jobs if job.id.startswith(text)]
+            exact = [job for job in jobs if job.id == text]
+            found = exact or [job for job in jobs if job.id.startswith(text)]
         return [job_reading.shown(job) for job in sorted(found, key=lambda job: job.id)[:FOUND]]
 
     async def jobs(self, query: JobQuery) -> JobPage:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from goclaw_py.core.errors import UnknownJob
-from goclaw_py.core.ids import AgentName
+from goclaw_py.core.ids import AgentName, JobId
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.operations.jobs.models import JobChange, JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.operations.jobs.page import jobs as page
@@ -207,13 +207,25 @@ async def test_selected_jobs_that_changed_meanwhile_are_named(browser: Browser, 
     said = await act("pause", kept, over, gone)
     assert (await job_of(jobs, kept.id)).state is JobState.PAUSED
     assert "Over & out</bdi></a>: it is paused." in said
-    assert "</code>: it was deleted." in said
+    assert f"No job '{gone.id}'." in said
     jobs.runner.answer = RunNow.AT_CAPACITY
     assert page._REFUSED[RunNow.AT_CAPACITY] in await act("run", kept)
     once = await made(jobs, "once", schedule=At(FRIDAY + timedelta(hours=1)), paused=True)
     jobs.clock.at += timedelta(hours=2)
     assert "it is still paused." in await act("resume", once)
     assert "Not changed" not in await browser.says("/jobs?stale=%00:x,<b>:y,none")
+
+
+async def test_a_selected_job_is_found_by_its_whole_id(browser: Browser, jobs: Jobs) -> None:
+    """Also if the ids of others begin with it."""
+    for name in ("job-1", "job-10"):
+        job = await made(jobs, f"slug-{name}")
+        await jobs.service.delete(job.id, BY)
+        await jobs.store.add_job(replace(job, id=JobId(name)), most=None)
+    answer = await send_selected(browser, [("job", "job-1"), ("do", "pause")])
+    assert answer.headers["location"] == "/jobs?notice=paused"
+    found = {job.id: job.state for job in await all_of(jobs)}
+    assert found == {"job-1": JobState.PAUSED, "job-10": JobState.ACTIVE}
 
 
 async def test_only_jobs_of_a_page_are_changed_at_once(browser: Browser, jobs: Jobs) -> None:
