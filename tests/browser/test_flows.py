@@ -97,8 +97,14 @@ def now(page: Page, dash: Dashboard) -> None:
     enter(warning.get_by_role("link"))
     title(page, "Deliveries")
     page.go_back()
-    enter(page.locator("#figures a").filter(has_text="failed today"))
+    failed = page.locator("#figures a").filter(has_text="failed today")
+    number = failed.locator("strong").inner_text().strip()
+    enter(failed)
     title(page, "Runs")
+    expect(page.locator(".tabs [aria-current] small")).to_have_text(number)
+    page.go_back()
+    enter(page.locator("#figures a").filter(has_text="runs waiting"))
+    expect(page.get_by_role("heading", name="Waiting")).to_be_in_viewport()
 
 
 @flow

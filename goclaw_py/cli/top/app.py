@@ -27,7 +27,7 @@ from goclaw_py.cli.top.rates import Counts, Rate, rate_text
 from goclaw_py.cli.top.screen import TopView, screen
 from goclaw_py.core.errors import GoclawError, NotFound
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import FAILURES
 from goclaw_py.core.text import count, usd
 from goclaw_py.observability.log_lines import LogFilter, LogTail
 from goclaw_py.records import RunFilter, RunQuery, StoredRun
@@ -49,7 +49,6 @@ _ESC_S: Final = 0.05
 
 _MOST_FAILED: Final = 100
 _MOST_LINES: Final = 500
-_BAD: Final = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST, Outcome.ABANDONED)
 
 
 def top(ctx: typer.Context) -> None:
@@ -174,7 +173,7 @@ class _Viewer:
 
     async def _failed(self) -> list[StoredRun]:
         found: list[StoredRun] = []
-        for outcome in _BAD:
+        for outcome in FAILURES:
             query = RunQuery(only=RunFilter(outcome=outcome), limit=_MOST_FAILED)
             found += await self._control.runs.list(query)
         return sorted(found, key=lambda run: run.started_at, reverse=True)[:_MOST_FAILED]

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -23,7 +24,7 @@ from starlette.routing import Route
 from goclaw_py.core.display_names import address, sender_words, short_id
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
 from goclaw_py.core.session_keys import job_of
 from goclaw_py.core.text import first_words, without_source
 from goclaw_py.operations.runs.operations import RUNNING
@@ -33,6 +34,7 @@ from goclaw_py.records import MOST_RUNS_COUNTED, MOST_RUNS_SEARCHED, RunFilter, 
 from goclaw_py.runs.agent_loop import Role
 from goclaw_py.web.message_text import sees_text
 from goclaw_py.web.pages.filters import (
+    ANY_FAILURE,
     Field,
     ListFilters,
     Tab,
@@ -48,7 +50,7 @@ from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_
 _FILTERS: Final = tuple(one.name for one in fields(RunFilter))
 
 SHOWN: Final = 50
-_ALWAYS: Final = (RUNNING, Outcome.COMPLETED.value, Outcome.FAILED.value)
+_ALWAYS: Final = (RUNNING, Outcome.COMPLETED.value, ANY_FAILURE)
 _STATES: Final = ("", *_ALWAYS, *(one.value for one in Outcome if one.value not in _ALWAYS))
 
 _OWN_ID: Final = re.compile(r"[0-9a-f-]+")
@@ -115,9 +117,8 @@ async def _list(service: PageServices, query: Query) -> Facts:
     )
     filters = ListFilters("/runs", "runs", query, fields, _STATES)
     values, show = filters.values, filters.show
-    outcome = next((one for one in Outcome if one == show), None)
     wanted = RunQuery(
-        only=replace(selected(RunFilter, values), outcome=outcome),
+        only=selected(RunFilter, values),
         session=SessionKey(values["session"]) if "session" in values else None,
         since=filters.since(service.now()),
         active=show == RUNNING,
@@ -125,15 +126,21 @@ async def _list(service: PageServices, query: Query) -> Facts:
         limit=SHOWN + 1,
         before=place(query.get("before")),
     )
+    one = next((one for one in Outcome if one == show), None)
+    outcomes = FAILURES if show == ANY_FAILURE else (one,)
+    # Of several outcomes each has its own index.
+    queries = [replace(wanted, only=replace(wanted.only, outcome=each)) for each in outcomes]
+    listed = asyncio.gather(*map(control.runs.list, queries))
     if wanted.search:  # counting the matches would read all prompts
-        counts, found = None, await control.runs.list(wanted)
+        counts, pages = None, await listed
     else:
-        counts, found = await asyncio.gather(control.runs.counts(wanted), control.runs.list(wanted))
+        counts, pages = await asyncio.gather(control.runs.counts(queries[0]), listed)
+    found = sorted(chain(*pages), key=lambda run: run.cursor, reverse=True)
     runs = found[:SHOWN]
     return {
         "runs": runs,
         "next": runs[-1].cursor if len(found) > SHOWN else None,
-        "filters": replace(filters, tabs=_tabs(counts)),
+        "filters": replace(filters, tabs=_tabs(counts, show)),
         "most": MOST_RUNS_COUNTED,
         "most_searched": MOST_RUNS_SEARCHED,
         "named": {
@@ -144,16 +151,18 @@ async def _list(service: PageServices, query: Query) -> Facts:
     }
 
 
-def _tabs(counts: Mapping[str, int] | None) -> tuple[Tab, ...]:
-    """Return the states with their counts: all, running, completed, and others that occur."""
+def _tabs(counts: Mapping[str, int] | None, show: str) -> tuple[Tab, ...]:
+    """Return the states with their counts: those of ``_ALWAYS``, and others that occur."""
     if counts is None:
         return tuple(map(Tab, _STATES))
     ended = sum(counts.values()) - counts.get(RUNNING, 0)
     more = ended >= MOST_RUNS_COUNTED
-    listed = [one for one in _STATES if one in ("", *_ALWAYS) or counts.get(one)]
+    sums = {"": sum(counts.values()), ANY_FAILURE: sum(counts.get(one, 0) for one in FAILURES)}
+    whole = {**counts, **sums}
     return tuple(
-        Tab(one, counts.get(one, 0) if one else sum(counts.values()), more and one != RUNNING)
-        for one in listed
+        Tab(one, whole.get(one, 0), more and one != RUNNING)
+        for one in _STATES
+        if one in ("", *_ALWAYS, show) or whole.get(one)
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,7 +15,7 @@ from typing import Final
 
 from goclaw_py.core.approvals import Approval
 from goclaw_py.core.errors import GoclawError
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import FAILURES
 from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.operations.people.operations import PairingApplicant
 from goclaw_py.records import JobQuery
@@ -24,6 +23,7 @@ from goclaw_py.runs.usage_report import Grouping, UsageQuery
 from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.scheduler.views import GatewayStatus, RunView
 from goclaw_py.web.message_text import sees_text
+from goclaw_py.web.pages.filters import ANY_FAILURE, TODAY
 from goclaw_py.web.pages.services import CACHED_FACTOR, SLOW_S, PageServices
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,6 @@ LASTS_S: Final = 10.0
 DAYS: Final = 8
 """Today, and the seven days before it. Days are in UTC, as those of budgets."""
 
-_BAD: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST, Outcome.ABANDONED})
 _BY: Final = Requester(owner=None)
 
 Days = tuple[float, ...]
@@ -69,8 +68,7 @@ class DayTotals:
     """What the database has counted.
 
     Args:
-        failed: Runs that failed, timed out, or were lost or abandoned.
-        worst: The most frequent of these outcomes today.
+        failed: Runs with one of the outcomes ``FAILURES``.
         cost: In US dollars.
         next_job: The job that is due next.
         applicants: People who request access.
@@ -78,7 +76,6 @@ class DayTotals:
     """
 
     failed: Days
-    worst: Outcome
     cost: Days
     next_job: Job | None
     applicants: tuple[PairingApplicant, ...]
@@ -129,17 +126,12 @@ class RecentTotals:
             control.jobs.search(JobQuery(states=(JobState.ACTIVE,), limit=1), _BY),
             control.people.requests(),
         )
-        bad = [one for one in density if one.outcome in _BAD]
-        today: Counter[Outcome] = Counter()
-        for one in bad:
-            if one.part == DAYS - 1 and one.outcome is not None:
-                today[one.outcome] += one.runs
+        bad = [one for one in density if one.outcome in FAILURES]
         costs = {row.group[Grouping.DAY]: row.used.cost_usd for row in usage.rows}
         days = [(since + timedelta(days=n)).date().isoformat() for n in range(DAYS)]
         due = [job for job in jobs.jobs if job.next_run_at is not None]
         return DayTotals(
             failed=tuple(sum(one.runs for one in bad if one.part == n) for n in range(DAYS)),
-            worst=max(today, key=lambda one: today[one], default=Outcome.FAILED),
             cost=tuple(float(costs.get(day) or 0) for day in days),
             next_job=due[0] if due else None,
             applicants=tuple(applicants),
@@ -164,23 +156,27 @@ def figures(
         Figure(
             "running",
             str(len(status.runs) - len(waiting) + there),
-            "/runs?show=running",
+            "/runs?show=running&range=all",
             on_others(there) if there else f"of {sum(lane.concurrency for lane in status.lanes)}",
         ),
         Figure(
-            "waiting",
+            "runs waiting",
             str(len(waiting) + queued),
-            "#waiting" if waiting else "/deliveries?show=waiting",
+            "#waiting",
             on_others(queued) if queued else "",
         ),
-        Figure("queued since", since, "#waiting" if waiting else "/deliveries?show=waiting"),
+        Figure("queued since", since, "#waiting"),
     ]
     if totals is None:
         return found
     *_, before, today = totals.failed
-    worst = f"/runs?show={totals.worst.value}"
     failed = Figure(
-        "failed today", f"{today:,.0f}", worst, f"yesterday {before:,.0f}", totals.failed, today > 0
+        "failed today",
+        f"{today:,.0f}",
+        f"/runs?show={ANY_FAILURE}&range={TODAY}",
+        f"yesterday {before:,.0f}",
+        totals.failed,
+        today > 0,
     )
     job = totals.next_job
     next_job = Figure("next job", None, "/jobs")

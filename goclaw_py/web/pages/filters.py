@@ -21,14 +21,22 @@ T = TypeVar("T")
 MAX_SEARCH: Final = 200
 """The number of characters of a searched text."""
 
+TODAY: Final = "today"
+ANY_FAILURE: Final = "any_failure"
+"""The tab of runs with any of the outcomes ``FAILURES``."""
+
 RANGES: Final[Mapping[str, tuple[str, timedelta | None]]] = {
+    TODAY: ("today (UTC)", timedelta(0)),
     "1h": ("in the last hour", timedelta(hours=1)),
     "24h": ("in the last 24 hours", timedelta(days=1)),
     "7d": ("in the last 7 days", timedelta(days=7)),
     "30d": ("in the last 30 days", timedelta(days=30)),
     "all": ("at any time", None),
 }
-"""How far back rows are listed, in words and as a time. Runs are kept for 90 days."""
+"""How far back rows are listed, in words and as a time. Runs are kept for 90 days.
+
+Today is the day of budgets and of the first page, in UTC.
+"""
 
 _CONSOLE: Final = "console"
 """Every gateway has this channel, also for the chat in the dashboard."""
@@ -169,7 +177,10 @@ class ListFilters:
 
     def since(self, now: datetime) -> datetime | None:
         """Return the start of the selected time."""
-        _, back = RANGES[self.values["range"]]
+        name = self.values["range"]
+        _, back = RANGES[name]
+        if name == TODAY:
+            now = now.replace(hour=0, minute=0, second=0)
         # Whole seconds: the same rows are one live part.
         return None if back is None else now.replace(microsecond=0) - back
 

@@ -80,6 +80,7 @@ def routes(service: PageServices) -> list[Route]:
             "bars": list(map(_bar, status.lanes)),
             "working": working[:SHOWN_RUNS],
             "waiting": waiting[:SHOWN_RUNS],
+            "elsewhere": sum(peer.waiting for peer in status.peers),
             "since": partial(_since, status.now),
             "more": sum(max(0, len(some) - SHOWN_RUNS) for some in (working, waiting)),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from datetime import timedelta
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import Target
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
 from goclaw_py.operations.runs.operations import RunRecord
 from goclaw_py.operations.runs.steps import step_bars
 from goclaw_py.records import RunFilter, RunQuery, ToolCall
@@ -73,6 +74,18 @@ async def test_the_page_has_counts_names_and_filters_that_stay(
     assert "Ann &lt;i&gt;" in text
     assert "show=completed" in text
     assert "range=7d&amp;sender=telegram%2Fdefault%2F7&amp;show=completed" in text
+
+
+async def test_any_failure_lists_exactly_the_outcomes_that_the_first_page_counts(
+    browser: Browser, control: FakeControl
+) -> None:
+    """The figure of today leads there; a page of it is the newest of all of these."""
+    address = "/runs?show=any_failure&range=today"
+    text = (await browser.get(address)).text
+    asked: list[Any] = [call[1] for call in control.calls if call[0] == "runs"]
+    assert {query.only.outcome for query in asked} == FAILURES
+    assert {query.since for query in asked} == {fakes.NOW.replace(hour=0, minute=0, second=0)}
+    assert 'aria-current="true">any failure <small>2</small>' in text
 
 
 # ---------------------------------------------------------------------------- one run

@@ -46,10 +46,10 @@ async def test_the_figures_lead_to_their_lists(browser: Browser, control: FakeCo
     control.snapshot = replace(fakes.STATUS, lanes=(MAIN,), runs=runs, peers=(peer,))
     text = (await browser.get("/")).text
     for name, value, link in (
-        ("running", "4", "/runs?show=running"),
-        ("waiting", "5", "#waiting"),
+        ("running", "4", "/runs?show=running&amp;range=all"),
+        ("runs waiting", "5", "#waiting"),
         ("queued since", "2026-01-02T03:04:01.000Z", "#waiting"),
-        ("failed today", "100", "/runs?show=failed"),
+        ("failed today", "100", "/runs?show=any_failure&amp;range=today"),
         ("next job", NONE, "/jobs"),
         ("cost today", "$1.50", "/usage"),
     ):
@@ -57,6 +57,7 @@ async def test_the_figures_lead_to_their_lists(browser: Browser, control: FakeCo
         assert f'href="{link}"' in found, name
         assert value in found.partition(f"</strong>{name}")[0], name
     assert "3 on other nodes" in figure(text, "running")
+    assert '4 more runs on <a href="/health#nodes">other nodes</a>' in text
     assert "yesterday 0" in figure(text, "failed today")
     assert "&lt; $0.01 a day before" in figure(text, "cost today")
     assert figure(text, "cost today").count("<rect") == DAYS
