@@ -44,7 +44,7 @@ class ActorKind(StrEnum):
     SETTINGS_TOKEN = "settings_token"  # noqa: S105 - a kind
     TOKEN = "token"  # noqa: S105 - a kind
     PERSON = "person"
-    """A person who signed in by name, or wrote in a chat."""
+    """A person who signed in by name, wrote in a chat, or without a token is on this machine."""
 
     COMMAND_LINE = "command_line"
     NODE = "node"
@@ -59,7 +59,8 @@ class Actor:
         name: The name of the token, person, user of the operating system, or node.
         role: None: the rules of chats apply.
         reads_text: Whether a viewer may read the text of messages; others may.
-        via: Where it came from: an address, a chat, or a command line; "" if unknown.
+        via: Where it came from: an address, the dashboard with an address, a chat, or a command
+            line; "" if unknown.
     """
 
     kind: ActorKind

@@ -25,7 +25,7 @@ class AuditEntry:
         kind: How the actor reached the gateway, an ``ActorKind``.
         actor: The name of the token, person, user of the operating system, or node.
         role: That of the actor; "" where the rules of chats apply.
-        via: An address, a chat or a command line; "" if unknown.
+        via: An address, ``dashboard (ADDRESS)``, a chat or a command line; "" if unknown.
         node: The node that did it; "": a command without a gateway.
         action: What was done, such as ``job.edit``.
         subject: To what.

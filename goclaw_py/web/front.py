@@ -11,6 +11,7 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goclaw_py.chat.channel import Hook
+from goclaw_py.core.actors import acting, acts
 from goclaw_py.records import Store
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.hooks import HookApp
@@ -60,7 +61,12 @@ class ApiOrDashboard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         is_api = scope["type"] != "http" or scope["path"].startswith(_OF_THE_API)
-        await (self._api if is_api else self._site)(scope, receive, send)
+        if is_api:
+            await self._api(scope, receive, send)
+            return
+        actor = acting()
+        with acts(None if actor is None else replace(actor, via=f"dashboard ({actor.via})")):
+            await self._site(scope, receive, send)
 
 
 def tcp_server(

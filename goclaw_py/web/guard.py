@@ -173,7 +173,7 @@ class Guard:
         address = address_of(scope)
         if self._sign_ins is None and not self._is_guest(scope):
             # Only this machine may connect then, and everybody on it decides everything.
-            return Actor(ActorKind.COMMAND_LINE, "this machine", AccessRole.ADMIN, via=address)
+            return Actor(ActorKind.PERSON, "this machine", AccessRole.ADMIN, via=address)
         return Actor(ActorKind.PERSON, NOBODY, via=address)
 
     async def _refuse(

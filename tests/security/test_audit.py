@@ -557,7 +557,22 @@ async def test_a_form_of_the_dashboard_leaves_one_row(
         assert answer.status_code < 400, answer.text
         entry = await only_entry(gateway.store)
     assert entry.action == action
-    assert who(entry) == ("token", "ann", "admin", "192.0.2.1")
+    assert who(entry) == ("token", "ann", "admin", "dashboard (192.0.2.1)")
+
+
+async def test_without_a_token_the_dashboard_acts_for_a_person_on_this_machine() -> None:
+    async with a_process() as gateway:
+        control = gateway.container.audit.control(gateway.control)
+        api = lend_api(control)
+        site = ApiOrDashboard(api, make_site(control, api, WebAccess("127.0.0.1")))
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(Guard(site, address="127.0.0.1")),
+            base_url="http://localhost",
+            headers={"origin": "http://localhost"},
+        ) as browser:
+            await browser.post("/deliveries/incoming/drop", data={"id": "1"})
+        entry = await only_entry(gateway.store)
+    assert who(entry) == ("person", "this machine", "admin", "dashboard (127.0.0.1)")
 
 
 async def test_pages_and_lists_leave_no_row() -> None:
