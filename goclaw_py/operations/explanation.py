@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from goclaw_py.operations.command_pages import page_of, setting_page
+
 
 class SubjectKind(StrEnum):
     """The kind of thing that can be explained."""
@@ -61,10 +63,26 @@ class ExplanationStep:
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    """A remedy. ``command`` is the command to type, "" if it is none."""
+    """A remedy.
+
+    Args:
+        command: The command to type, "" if it is none.
+        link: The path of the page that shows it, or does it; "" if there is none. Without a path,
+            that of the command.
+    """
 
     words: str
     command: str = ""
+    link: str = ""
+
+    def __post_init__(self) -> None:
+        if self.command and not self.link:
+            object.__setattr__(self, "link", page_of(self.command))
+
+
+def setting_cure(words: str, path: str) -> Cure:
+    """Return a remedy that changes a setting, or one of a section."""
+    return Cure(words, link=setting_page(path))
 
 
 @dataclass(frozen=True, slots=True)

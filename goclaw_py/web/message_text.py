@@ -60,7 +60,7 @@ TEXT: Final[Mapping[str, str]] = {
     "Actor": "name via",
     "Attachment": "name",
     "Button": "text data",
-    "Cure": "words command",
+    "Cure": "words command link",
     "Explanation": "answer",
     "ExplanationStep": "words",
     "InboundMessage": ("text quote press unsupported place_name topic_name source asker formatted"),

@@ -17,6 +17,9 @@ from tests.support.memory_store import MemoryDatabase, MemoryStore
 EXTRA = ""
 """In place of the words of a question that the guide does not have."""
 
+ELSEWHERE = ("goclaw run", "goclaw lanes set", "goclaw jobs runs", "timedatectl")
+"""Commands without a page: it cannot start a gateway, for example."""
+
 P = TypeVar("P")
 
 
@@ -69,6 +72,10 @@ async def check(case: Case) -> None:
     assert "\n" not in found.answer
     assert found.answer.endswith("."), told
     assert found.chain, told
+    for cure in found.cures:
+        # A person at the dashboard has no terminal: a page shows it, or does it (SPEC OPS-3).
+        if "under [" in cure.words or (cure.command and not cure.command.startswith(ELSEWHERE)):
+            assert cure.link, told
     assert any(case.cure in f"{cure.words}: {cure.command}" for cure in found.cures), told
 
 

@@ -30,6 +30,7 @@ from goclaw_py.operations.explanation import (
     ExplanationStep,
     Subject,
     SubjectKind,
+    setting_cure,
 )
 from goclaw_py.operations.people.operations import PairingApplicant
 from goclaw_py.records import (
@@ -167,13 +168,18 @@ def _group(place: KnownChat, access: AccessRules) -> Verdict | None:
     allow = Cure("Allow the group", shell_command("people", "groups", "allow", id_))
     if access.group is GroupPolicy.DISABLED:
         answer = f"{place.name} is ignored, as all groups are: groups = disabled in {section}."
-        change = Cure(f'Set groups = "allowlist" under {section} in goclaw.toml')
+        change = setting_cure(
+            f'Set groups = "allowlist" under {section} in goclaw.toml',
+            f"channels.{place.target.channel}.groups",
+        )
         return conclude("chat.groups_disabled", answer, change, allow)
     if access.listed is False:
         answer = f'{place.name} is ignored: enabled = false is set for it under chats."{id_}".'
-        change = Cure(
-            f'Set enabled = true under [channels.{place.target.channel}.chats."{id_}"]; '
-            "the settings take precedence over goclaw people groups allow"
+        path = f'channels.{place.target.channel}.chats."{id_}"'
+        change = setting_cure(
+            f"Set enabled = true under [{path}]; "
+            "the settings take precedence over goclaw people groups allow",
+            path,
         )
         return conclude("chat.disabled_in_settings", answer, change)
     decided = access.listed if access.listed is not None else (chat.allowed if chat else None)
@@ -209,7 +215,8 @@ async def _unmentioned(src: Sources, place: KnownChat) -> Verdict | None:
         Cure(f"Mention {bot}, or reply to one of its messages"),
         Cure(
             f"Or answer everything there: mention = false under {section[:-1]}"
-            f'.chats."{place.target.chat}"]'
+            f'.chats."{place.target.chat}"]',
+            link="/settings?section=chat+rules",
         ),
     )
     return conclude("chat.unmentioned", answer, *cures)
@@ -227,7 +234,10 @@ async def _direct(src: Sources, place: KnownChat, access: AccessRules) -> Verdic
     section = f"[channels.{target.channel}]"
     if access.direct is DirectPolicy.DISABLED:
         answer = f"{place.name} is ignored, as all direct chats are: direct = disabled."
-        change = Cure(f'Set direct = "pairing" under {section} in goclaw.toml')
+        change = setting_cure(
+            f'Set direct = "pairing" under {section} in goclaw.toml',
+            f"channels.{target.channel}.direct",
+        )
         return conclude("chat.direct_disabled", answer, change)
     if sender in access.allow:
         return None
@@ -242,7 +252,10 @@ async def _direct(src: Sources, place: KnownChat, access: AccessRules) -> Verdic
         answer = (
             f"{place.name} is ignored: only those listed in allow may write (direct = allowlist)."
         )
-        add = Cure(f'Add "{sender}" to allow under {section} in goclaw.toml')
+        add = setting_cure(
+            f'Add "{sender}" to allow under {section} in goclaw.toml',
+            f"channels.{target.channel}.allow",
+        )
         return conclude("chat.not_listed", answer, add)
     if await _person(src, target) is not None:
         return None
@@ -267,7 +280,7 @@ async def _stranger(src: Sources, place: KnownChat) -> Verdict:
     answer = f"{place.name} belongs to a person who is not approved and has no valid pairing code."
     cures = (
         Cure("Ask them to write again: they get a new code, which is valid for 60 minutes"),
-        Cure(f"Then approve it {_APPROVE}"),
+        Cure(f"Then approve it {_APPROVE}", link="/people"),
     )
     return conclude("person.unknown", answer, *cures)
 
@@ -282,7 +295,7 @@ def asks(src: Sources, one: PairingApplicant) -> Verdict:
         f"{who(one.sender)} is not approved yet: a pairing code was sent "
         f"{age(one.created_at, src.now())} and is valid for {left}."
     )
-    cures = (Cure(f"Approve the code that the bot sent them {_APPROVE}"),)
+    cures = (Cure(f"Approve the code that the bot sent them {_APPROVE}", link="/people"),)
     return conclude("person.asks", answer, *cures)
 
 
@@ -313,7 +326,7 @@ async def explain_person(src: Sources, one: Person) -> Explanation:
                 "To make them an owner, remove them first",
                 shell_command("people", "revoke", one.sender.id),
             ),
-            Cure(f"Then approve the new code that they get {_APPROVE}"),
+            Cure(f"Then approve the new code that they get {_APPROVE}", link="/people"),
         )
         return Explanation(about, src.now(), "person.guest", answer, tuple(steps), (*owner, *last))
     answer = f"{name} is an owner: they may talk and use all commands."

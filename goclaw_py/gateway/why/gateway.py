@@ -76,9 +76,8 @@ def _problems(status: GatewayStatus, more: Mapping[str, tuple[Cure, ...]]) -> li
     found += [_channel(view) for view in status.channels if view.detail or view.warning]
     for warning in status.warnings:
         if not warning.code.startswith("channel."):
-            label = _LABELS.get(warning.code, "List them")
-            shown = (Cure(label, warning.command),) if warning.command else ()
-            found.append((warning.code, str(warning), (*shown, *more.get(warning.code, ()))))
+            shown = Cure(WARNING_CURES[warning.code], warning.command, warning.link)
+            found.append((warning.code, str(warning), (shown, *more.get(warning.code, ()))))
     return found
 
 
@@ -106,14 +105,25 @@ async def _more_cures(src: Sources, status: GatewayStatus) -> dict[str, tuple[Cu
     return found
 
 
-_LABELS: Final = {
-    "gateway.database": "What it answers, and what to change",
-    "gateway.outage": "Check key, address and model of the agent",
-    "gateway.setting_edit": "Remove the edit",
+WARNING_CURES: Final = {
+    "gateway.approvals": "All tool calls that wait for an approval",
     "gateway.clock": "Synchronize the clock",
+    "gateway.database": "What it answers, and what to change",
+    "gateway.dead_deliveries": "All messages that could not be delivered",
+    "gateway.heartbeat": "Why, and what to do",
+    "gateway.jobs_off": "Turn jobs on: enabled = true under [scheduler] in goclaw.toml",
     "gateway.lane_full": "Which runs are in the lane, and which wait",
+    "gateway.outage": "Check key, address and model of the agent",
+    "gateway.release_differs": "What differs",
+    "gateway.results": "The runs with these results",
+    "gateway.setting_edit": "Remove the edit",
+    "gateway.settings_differ": "What differs",
+    "gateway.unanswered": "All messages without an answer",
+    "gateway.unattended": "All runs that were lost",
+    "gateway.undecided": "All groups, to allow or deny them",
+    "gateway.usage_estimated": "What was used, by agent",
 }
-"""What the command of a warning does, by code, if it does not list what the warning is about."""
+"""What the command and the page of a warning show or do, by code."""
 
 
 def _channel(view: ChannelView) -> _Problem:

@@ -19,6 +19,7 @@ from goclaw_py.operations.explanation import (
     ExplanationStep,
     Subject,
     SubjectKind,
+    setting_cure,
 )
 from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.schedule.jobs.execution_models import (
@@ -75,7 +76,10 @@ _MAKERS: Final = {
 def _deleted(last: LoggedOccurrence) -> Verdict:
     if last.status is OccurrenceStatus.OK:
         answer = f"The job {last.slug} ran and was then deleted, as one-time jobs are by default."
-        keep = Cure("Keep such jobs: delete_after_run = false under [scheduler] in goclaw.toml")
+        keep = setting_cure(
+            "Keep such jobs: delete_after_run = false under [scheduler] in goclaw.toml",
+            "scheduler.delete_after_run",
+        )
         return conclude("job.done_and_deleted", answer, _log_of(last), keep)
     answer = f"The job {last.slug} was deleted; its last run {_clause(last)}."
     return conclude("job.deleted", answer, _log_of(last))
@@ -140,7 +144,10 @@ async def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verd
             now = Cure("Run it now", f"goclaw jobs run {job_id}")
             return conclude("job.failed", answer, *_run_cures(log), now)
         case JobState.ACTIVE:
-            on = Cure("Turn jobs on: enabled = true under [scheduler] in goclaw.toml")
+            on = setting_cure(
+                "Turn jobs on: enabled = true under [scheduler] in goclaw.toml",
+                "scheduler.enabled",
+            )
             return conclude("job.scheduler_off", answer, on)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.gateway.why.sources import brief
-from goclaw_py.operations.explanation import Cure
+from goclaw_py.operations.explanation import Cure, setting_cure
 from goclaw_py.scheduler import texts
 
 
@@ -59,7 +59,8 @@ def cures(
 ) -> Iterator[Cure]:
     """Yield the remedies. ``retry``: the message that can be retried."""
     if end.reason is Reason.BUDGET:
-        yield Cure(f"Raise the budget: [agents.{end.agent}.budget] in goclaw.toml")
+        path = f"agents.{end.agent}.budget"
+        yield setting_cure(f"Raise the budget: [{path}] in goclaw.toml", path)
         yield Cure("What was used, and by whom", "goclaw usage --by agent,job")
     elif end.reason in _BY_REASON:
         yield from _BY_REASON[end.reason]
@@ -73,15 +74,26 @@ def cures(
 
 _MERGE: Final = (
     Cure("Merge waiting messages: write /queue collect in the chat"),
-    Cure("Or let more messages wait: capacity = N under [queue] in goclaw.toml"),
+    setting_cure(
+        "Or let more messages wait: capacity = N under [queue] in goclaw.toml", "queue.capacity"
+    ),
 )
-_CRASH: Final = (Cure("Find the crash in the log of the gateway, around the times above"),)
+_CRASH: Final = (
+    Cure("Find the crash in the log of the gateway, around the times above", link="/logs"),
+)
 _START: Final = (Cure("Start the gateway; it runs again by itself", "goclaw run"),)
-_LIMITS: Final = (Cure("Raise the limits: max_depth and max_children under [runs] in goclaw.toml"),)
+_LIMITS: Final = (
+    setting_cure(
+        "Raise the limits: max_depth and max_children under [runs] in goclaw.toml", "runs.max_"
+    ),
+)
 _CHAIN: Final = (
     Cure("Write anything in the chat: the agent goes on, and knows the result"),
     Cure("What was used, and by whom", "goclaw usage --by agent,job"),
-    Cure("Allow more turns in a row: max_chained_turns under [runs] in goclaw.toml"),
+    setting_cure(
+        "Allow more turns in a row: max_chained_turns under [runs] in goclaw.toml",
+        "runs.max_chained_turns",
+    ),
 )
 _BY_REASON: Final[Mapping[Reason | None, tuple[Cure, ...]]] = {
     Reason.QUEUE_DROPPED: _MERGE,
@@ -89,18 +101,30 @@ _BY_REASON: Final[Mapping[Reason | None, tuple[Cure, ...]]] = {
     Reason.NEWER_MESSAGE: (
         Cure("Keep waiting messages: write /queue default in the chat (its mode is interrupt)"),
     ),
-    Reason.RUN_TIMEOUT: (Cure("Give runs more time: timeout under [runs] in goclaw.toml"),),
-    Reason.DEADLINE: (Cure("Give messages more time: deadline under [runs] in goclaw.toml"),),
+    Reason.RUN_TIMEOUT: (
+        setting_cure("Give runs more time: timeout under [runs] in goclaw.toml", "runs.timeout"),
+    ),
+    Reason.DEADLINE: (
+        setting_cure(
+            "Give messages more time: deadline under [runs] in goclaw.toml", "runs.deadline"
+        ),
+    ),
     Reason.CHAIN_LIMIT: _CHAIN,
     Reason.OUTAGE: (
         Cure("It runs again when the provider answers; check its key", "goclaw doctor"),
     ),
     Reason.MERGED: (
-        Cure('Wait for further messages before each run: debounce = "fixed" under [queue]'),
+        setting_cure(
+            'Wait for further messages before each run: debounce = "fixed" under [queue]',
+            "queue.debounce",
+        ),
     ),
     Reason.CRASHED: _CRASH,
     Reason.NOT_CONTINUED: (
-        Cure('Begin again by itself: on_interrupted = "retry" under [agents.NAME.command]'),
+        setting_cure(
+            'Begin again by itself: on_interrupted = "retry" under [agents.NAME.command]',
+            "command.on_interrupted",
+        ),
     ),
     Reason.SHUTDOWN: _START,
     Reason.DRAINING: _START,

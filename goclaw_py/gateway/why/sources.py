@@ -15,7 +15,13 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.texts import duration
 from goclaw_py.gateway.container import Container
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.explanation import Cure, Explanation, ExplanationStep, Subject
+from goclaw_py.operations.explanation import (
+    Cure,
+    Explanation,
+    ExplanationStep,
+    Subject,
+    setting_cure,
+)
 from goclaw_py.records import DeadLetter, DroppedMessage, Place, Store
 from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.runs.turn import Turn
@@ -83,13 +89,14 @@ class Sources:
         """Return the commands that give a lane more slots."""
         lanes = () if self.container is None else self.container.dispatcher.lanes()
         inside = Cure("Who is in the lane, and who waits", "goclaw lanes")
+        path = f"lanes.{lane}"
         for size in (one.concurrency + 1 for one in lanes if one.name == lane):
             return (
                 inside,
                 Cure("Add one slot, until the restart", f"goclaw lanes set {lane} {size}"),
-                Cure(f"Permanently: {lane} = {size} under [lanes] in goclaw.toml"),
+                setting_cure(f"Permanently: {lane} = {size} under [lanes] in goclaw.toml", path),
             )
-        return (inside, Cure(f"More slots: {lane} under [lanes] in goclaw.toml"))
+        return (inside, setting_cure(f"More slots: {lane} under [lanes] in goclaw.toml", path))
 
     def view(self, run: RunId) -> RunView | None:
         """Return an unfinished request from the scheduler."""

@@ -105,7 +105,8 @@ def sent(row: OutboxRow) -> Verdict:
     if row.sent_at is not None and row.sent_at - row.created_at > LATE:
         because = f", at try {row.attempts}" if row.attempts > 1 else ""
         last = f" (last error: {brief(row.error)})" if row.error else ""
-        show = Cure("Its attempts and the last error", f"goclaw deliveries show {row.id}")
+        sent = f"/deliveries?show=sent#out-{row.id}"
+        show = Cure("Its attempts and the last error", f"goclaw deliveries show {row.id}", sent)
         return conclude(
             "delivery.late", f"was sent {took} after it was written{because}{last}", show
         )
@@ -144,7 +145,8 @@ async def _unsent(src: Sources, row: OutboxRow) -> Verdict:
         soon = "now" if row.next_attempt_at <= now else f"in {between(now, row.next_attempt_at)}"
         often = count(row.attempts, "time")
         clause = f"has failed {often} and is tried again {soon}: {brief(row.error)}"
-        drop = Cure("Cancel it", f"goclaw deliveries drop {row.id}")
+        waiting = f"/deliveries?show=waiting#out-{row.id}"
+        drop = Cure("Cancel it", f"goclaw deliveries drop {row.id}", waiting)
         return conclude("delivery.retrying", clause, *_channel_cures(status, row), drop)
     see = Cure("The state of its channel", "goclaw status")
     clause = f"has waited {waits} for its turn on {target.channel}/{target.account}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from goclaw_py.core.display_names import short_id
@@ -13,6 +14,7 @@ from goclaw_py.operations.explanation import (
     ExplanationStep,
     Subject,
     SubjectKind,
+    setting_cure,
 )
 from goclaw_py.schedule.heartbeat import status_texts as wording
 from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
@@ -82,12 +84,10 @@ def _step(heartbeat_run: HeartbeatRun) -> ExplanationStep:
 def _cures(view: HeartbeatView, stands: str, heartbeat_runs: list[HeartbeatRun]) -> list[Cure]:
     agent, last = view.heartbeat.agent, view.last
     if stands:
-        words, command = _BY_STATE[stands]
-        return [Cure(words, command.format(agent=agent))]
+        return [_of_agent(agent, *_BY_STATE[stands])]
     found: list[Cure] = []
     if last is not None and last.skip in _BY_SKIP:
-        words, command = _BY_SKIP[last.skip]
-        found.append(Cure(words, command.format(agent=agent)))
+        found.append(_of_agent(agent, *_BY_SKIP[last.skip]))
     elif last is not None and (advice := wording.advice(last, view.heartbeat)):
         found.append(Cure(advice))
         if wording.is_undelivered(last):
@@ -98,21 +98,39 @@ def _cures(view: HeartbeatView, stands: str, heartbeat_runs: list[HeartbeatRun])
     return found
 
 
+def _of_agent(agent: AgentName, words: str, command: str, setting: str = "") -> Cure:
+    if setting:
+        return setting_cure(words, setting)
+    return Cure(words, command.format(agent=agent))
+
+
 _BUSY: Final = ("What the agent does now", "goclaw runs --active")
 _ADD: Final = (
     "Add an item to the checklist, for example",
     "goclaw heartbeat add --agent {agent} 'every 2h: is the build green?'",
 )
-_BY_STATE: Final = {
-    "off_by_settings": ("Set enabled and interval under [heartbeat] in goclaw.toml", ""),
+_BY_STATE: Final[Mapping[str, tuple[str, ...]]] = {
+    "off_by_settings": (
+        "Set enabled and interval under [heartbeat] in goclaw.toml",
+        "",
+        "heartbeat.interval",
+    ),
     "off": ("Turn it on", "goclaw heartbeat on {agent}"),
     "muted": ("Unmute it", "goclaw heartbeat mute off --agent {agent}"),
     "busy": _BUSY,
     "running": _BUSY,
 }
-_BY_SKIP: Final = {
+_BY_SKIP: Final[Mapping[Skip | None, tuple[str, ...]]] = {
     Skip.NO_FILE: _ADD,
     Skip.EMPTY: _ADD,
-    Skip.QUIET_HOURS: ("Change the hours: active_hours under [heartbeat] in goclaw.toml", ""),
-    Skip.BUDGET: ("Raise the budget: day under [heartbeat.budget] in goclaw.toml", ""),
+    Skip.QUIET_HOURS: (
+        "Change the hours: active_hours under [heartbeat] in goclaw.toml",
+        "",
+        "heartbeat.active_hours",
+    ),
+    Skip.BUDGET: (
+        "Raise the budget: day under [heartbeat.budget] in goclaw.toml",
+        "",
+        "heartbeat.budget.day",
+    ),
 }

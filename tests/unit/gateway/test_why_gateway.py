@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import goclaw_py
 from goclaw_py.core.errors import AgentError, NotSent, Undeliverable
+from goclaw_py.gateway.why.gateway import WARNING_CURES
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Fail, ScriptedAgent
@@ -152,3 +156,15 @@ async def test_a_gateway_in_which_nothing_is_wrong_says_so() -> None:
     found = await all_is_well()
     assert found.code == "gateway.fine"
     assert found.cures == ()
+
+
+def test_the_cure_of_every_warning_says_what_it_shows() -> None:
+    """Found by use: two cures of one answer were both called "List them"."""
+    root = Path(goclaw_py.__file__).parent
+    codes = {
+        code
+        for file in root.rglob("*.py")
+        for call in file.read_text("utf-8").split("OperatorWarning(")[1:]
+        for code in re.findall(r'"(gateway\.[a-z_]+)"', call.split(")")[0])
+    }
+    assert codes == set(WARNING_CURES)
