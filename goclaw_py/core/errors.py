@@ -75,7 +75,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from goclaw_py.core.approvals import ApprovalRequest
 
@@ -446,7 +446,16 @@ class NodeSilent(GoclawError):
 
 
 class NotFound(GoclawError):
-    """Nothing has this id or name, or the prefix is ambiguous; the text says which."""
+    """Nothing has this id or name, or the prefix is ambiguous; the text says which.
+
+    Args:
+        names: Names of what could be meant.
+        hint: The rest of the message, for terminals: commands. Pages have links in its place.
+    """
+
+    def __init__(self, text: str, *, names: Sequence[str] = (), hint: str = "") -> None:
+        super().__init__(text + hint)
+        self.text, self.names = text, tuple(names)
 
 
 class SessionBusy(GoclawError):

@@ -7,13 +7,11 @@ from typing import Final
 from urllib.parse import quote
 
 _PAGES: Final = (
-    ("approvals", "/approvals"),
     ("config show {}", "/settings?q={}"),
     ("config reset {}", "/settings?q={}"),
     ("deliveries incoming retry {}", "/deliveries#in-{}"),
     ("deliveries retry {}", "/deliveries#out-{}"),
     ("deliveries drop {}", "/deliveries#out-{}"),
-    ("deliveries", "/deliveries"),
     ("doctor", "/health"),
     ("heartbeat add --agent {}", "/heartbeats/{}"),
     ("heartbeat mute off --agent {}", "/heartbeats/{}"),
@@ -27,22 +25,22 @@ _PAGES: Final = (
     ("jobs show {}", "/jobs/{}"),
     ("lanes set", ""),
     ("lanes", "/#lanes"),
-    ("logs", "/logs"),
     ("nodes", "/health#nodes"),
-    ("people", "/people"),
     ("queue {}", "/sessions/view?key={}"),
     ("runs --active", "/#running"),
     ("runs follow {}", "/sessions/view?key={}"),
     ("runs list", "/runs"),
     ("runs show {}", "/runs/{}"),
-    ("sessions", "/sessions"),
     ("status", "/health"),
     ("stop {}", "/sessions/view?key={}"),
-    ("usage", "/usage"),
     ("why {}", "/why?about={}"),
     ("why", "/why"),
 )
 """The first words of commands, each with its page; of two that fit the first one."""
+_OF_SAME_NAME: Final = frozenset(
+    ("approvals", "deliveries", "logs", "people", "sessions", "usage"),
+)
+"""Commands whose page is called as they are."""
 
 
 def page_of(command: str) -> str:
@@ -55,7 +53,7 @@ def page_of(command: str) -> str:
         pairs = list(zip(wanted, words, strict=False))
         if len(pairs) == len(wanted) and all(one in (word, "{}") for one, word in pairs):
             return page.format(*(quote(word, safe="") for one, word in pairs if one == "{}"))
-    return ""
+    return f"/{words[0]}" if words[0] in _OF_SAME_NAME else ""
 
 
 def setting_page(path: str) -> str:

@@ -75,7 +75,7 @@ async def find(src: Sources, about: str) -> FoundSubject:
         found = found or await look(src, about)
     found = list({str(one.subject): one for one in found}.values())
     if not found:
-        raise NotFound(await _unknown(src, about))
+        raise await _unknown(src, about)
     if len({one.subject.kind for one in found}) == 1:
         # A whole id may begin others, and be part of them.
         exact = [one for one in found if about in (one.subject.id, str(one.subject))]
@@ -85,7 +85,9 @@ async def find(src: Sources, about: str) -> FoundSubject:
     if len(found) > 1:
         lines = [f"  {one.subject}  {one.subject.name}".rstrip() for one in found[:_LISTED]]
         more = "\n  …" if len(found) > _LISTED else ""
-        raise NotFound(f"{about!r} may mean:\n" + "\n".join(lines) + more)
+        names = [str(one.subject) for one in found[:_LISTED]]
+        hint = ":\n" + "\n".join(lines) + more
+        raise NotFound(f"{about!r} may mean several things", names=names, hint=hint)
     return found[0]
 
 
@@ -169,7 +171,9 @@ async def _message(src: Sources, target: Target, name: str) -> list[FoundSubject
     where = target_text(target)
     raise NotFound(
         f"there is no message {name} of {where}: it never came in, was not meant for the bot, or "
-        f"is too old; see: goclaw why {where}"
+        "is too old",
+        names=[where],
+        hint=f"; see: goclaw why {where}",
     )
 
 
@@ -358,8 +362,8 @@ def _each_chat_once(found: list[FoundSubject]) -> list[FoundSubject]:
 # ---------------------------------------------------------------------------- unknown
 
 
-async def _unknown(src: Sources, about: str) -> str:
-    """Return what was searched, and similar names."""
+async def _unknown(src: Sources, about: str) -> NotFound:
+    """Return an error that says what was searched, with similar names."""
     names: set[str] = {one.key for one in await src.store.sessions(SessionQuery(limit=SEARCHED))}
     names |= {key.split(":")[4] for key in names if len(key.split(":")) > 4}
     names |= {chat.name for chat in await src.store.chats(limit=SEARCHED) if chat.name}
@@ -368,8 +372,12 @@ async def _unknown(src: Sources, about: str) -> str:
     names |= {job.spec.slug for job in page.jobs} | set(await src.control.heartbeats.agents())
     alike = difflib.get_close_matches(about, sorted(names), n=3, cutoff=0.6)
     meant = f" Did you mean {' or '.join(map(repr, alike))}?" if alike else ""
-    return (
+    text = (
         f"nothing is called {about!r}: no conversation, chat, person, run, message, delivery, job, "
-        f"agent or node.{meant} See: goclaw sessions list, goclaw runs list, "
-        "goclaw jobs list --all, goclaw people groups list"
+        "agent or node."
     )
+    lists = (
+        " See: goclaw sessions list, goclaw runs list, goclaw jobs list --all, "
+        "goclaw people groups list"
+    )
+    return NotFound(text, names=alike, hint=meant + lists)

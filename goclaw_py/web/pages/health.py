@@ -7,7 +7,8 @@ from typing import Final
 
 from starlette.routing import Route
 
-from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.errors import NotFound, StoreUnavailable
+from goclaw_py.core.text import sentence
 from goclaw_py.core.web_links import WEB
 from goclaw_py.observability.readiness import Health
 from goclaw_py.operations.nodes.operations import NodesView
@@ -40,7 +41,11 @@ def routes(service: PageServices, health: Health | None) -> list[Route]:
 
     async def explain(query: Query) -> Facts:
         """Explain what ``about`` names, without it the gateway as a whole."""
-        return {"why": await service.control.why(query.get("about"))}
+        try:
+            return {"why": await service.control.why(query.get("about")), "unknown": ""}
+        except NotFound as error:
+            # A person who searches has not made a mistake: the page stays, with its field.
+            return {"why": None, "unknown": sentence(error.text), "alike": error.names}
 
     return [
         *service.routes(Page("/health", "health", "Health", load, every_s=3.0)),

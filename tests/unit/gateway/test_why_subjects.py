@@ -76,7 +76,7 @@ async def test_a_whole_id_wins_over_longer_ones(gateway: GatewayProcess) -> None
 
 
 async def test_what_may_mean_several_things_lists_them(gateway: GatewayProcess) -> None:
-    with pytest.raises(NotFound, match="may mean"):
+    with pytest.raises(NotFound, match="may mean several things:\n  agent:main:telegram"):
         await ask(gateway, "telegram")
 
 
@@ -109,6 +109,7 @@ async def test_unknown_names_are_refused(gateway: GatewayProcess, about: str, wo
     with pytest.raises(NotFound) as told:
         await ask(gateway, about)
     assert words in str(told.value)
+    assert "goclaw " not in told.value.text, "pages show it, and have links in place of commands"
 
 
 async def test_a_chat_that_was_never_heard_is_explained_by_the_settings() -> None:

@@ -15,6 +15,7 @@ from goclaw_py.operations.explanation import Cure
     ("goclaw deliveries incoming retry 7", "/deliveries#in-7"),
     ("goclaw heartbeat add --agent ops 'every 2h: look'", "/heartbeats/ops"),
     ("goclaw why 'a&b=\"c\"'", "/why?about=a%26b%3D%22c%22"),
+    ("goclaw people groups list", "/people"), ("goclaw deliveries list", "/deliveries"),
     ("goclaw lanes set main 3", ""), ("goclaw run", ""), ("timedatectl set-ntp true", ""),
 ])  # fmt: skip
 def test_a_command_has_the_page_that_does_the_same(command: str, page: str) -> None:

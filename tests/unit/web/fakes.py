@@ -405,7 +405,7 @@ class FakeControl(FakeAccess):
     async def why(self, about: str | None = None) -> Explanation:
         self._called("why", about)
         if about == "nobody":
-            raise NotFound("nothing is called 'nobody'")
+            raise NotFound("nothing is called 'nobody'", names=["ann & bob"])
         return WHY
 
     @property

@@ -128,6 +128,19 @@ async def test_an_address_can_make_a_page_say_nothing(browser: Browser) -> None:
 # ---------------------------------------------------------------------------- what is shown
 
 
+async def test_a_question_about_nothing_stays_on_its_page(browser: Browser) -> None:
+    """Found by use: it answered with a page without a field, that named commands."""
+    text = await browser.says("/why?about=nobody", "Nothing is called", "Did you mean one of these")
+    assert 'name="about" value="nobody"' in text
+    assert 'href="/why?about=ann%20%26%20bob"' in text
+
+
+async def test_what_to_do_is_a_link_to_the_page_that_does_it(browser: Browser) -> None:
+    for path in ("/why", "/runs/0190-aaaa"):
+        text = await browser.says(path, "goclaw deliveries incoming retry 7")
+        assert '<a href="/deliveries#in-7">Retry the message</a>' in text
+
+
 async def test_pages_tell_what_there_is(browser: Browser, control: FakeControl) -> None:
     told = ("Grüße", "read_file", "three lines", "no result", "$0.0123", "1 min 1 s")
     await browser.says("/runs/0190-aaaa", *told, "chat not found")
