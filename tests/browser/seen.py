@@ -215,9 +215,8 @@ def conversations(page: Page) -> Locator:
 
 def send(page: Page, text: str) -> None:
     """Say something in the chat."""
-    box = page.get_by_label("Message", exact=True)
-    box.fill(text)
-    box.press("Enter")
+    page.get_by_label("Message", exact=True).fill(text)
+    page.locator("#send").click()
 
 
 def fill_job(page: Page, name: str, text: str, kind: str, expression: str) -> None:

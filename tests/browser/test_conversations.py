@@ -292,7 +292,7 @@ def test_a_conversation_keeps_the_agent_that_it_was_started_with(
     with visit(chromium, asking, DESK) as (context, _):
         page = context.new_page()
         page.goto("/chat")
-        page.get_by_label("Agent").select_option("coder (offline)")
+        page.get_by_label("Agent").select_option("coder")
         press(page, "New conversation")
         live(page)
         send(page, "echo from the offline agent")

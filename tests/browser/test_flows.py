@@ -192,7 +192,7 @@ def chat(page: Page, dash: Dashboard) -> None:
     send(page, "slow 600")
     expect(page.locator("#stop")).to_be_visible()
     send(page, "echo later")
-    expect(page.locator("li.user.waits .place")).to_contain_text("waits, 1st")
+    expect(page.locator("li.user.waits .place")).to_have_text("next")
     assert violations(page) == []
     enter(page.locator("#stop"))
     expect(page.locator("#send")).to_be_visible()

@@ -145,7 +145,7 @@ def test_messages_that_wait_are_listed_in_their_order(page: Page) -> None:
     send(page, "echo one")
     send(page, "echo two")
     waiting = page.locator("li.user.waits")
-    places = ["waits, 1st (for another run of its session)", "waits, 2nd"]
+    places = ["next", "2nd in line"]
     for _ in range(2):
         expect(waiting.locator(".place")).to_have_text(places)
         page.reload()

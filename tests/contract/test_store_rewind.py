@@ -264,3 +264,14 @@ async def test_a_conversation_is_deleted_once_nothing_runs_or_waits_in_it(world:
     assert await world.a.delete_session(KEY), "there is none"
     (again,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r2", again), node=A)
+
+
+async def test_a_message_whose_failed_turn_was_undone_is_not_unanswered(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    failed = replace(end("r1", Outcome.FAILED), history=said("r1"))
+    await world.a.finish_run(failed, node=A)
+    assert [one.run_id for one in await world.b.unanswered(KEY, ended=True)] == [RunId("r1")]
+    (command,) = await world.accept(ANN)
+    assert await undo(world, "r1", command)
+    assert await world.b.unanswered(KEY, ended=True) == []

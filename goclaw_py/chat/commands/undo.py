@@ -8,17 +8,20 @@ run (and of interrupted runs that it continued), which are not undone. Removal, 
 and answer are one transaction: after a crash it undoes nothing more. Nothing is undone while
 something runs or waits in the session, beyond `/new`, or of what a summary stands for; the answer
 says so. Notes of jobs and pinned facts stay, and so do the entries in the record of the run
-(OPS-8). In a group: owners and admins, or anyone where `stop = "anyone"`.
+(OPS-8). `/undo RUN`, which the chat in the browser sends, removes the last turn only if it is of
+that run. In a group: owners and admins, or anyone where `stop = "anyone"`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, HandlerDecides, HelpGroup
 from goclaw_py.chat.outbound import texts
 from goclaw_py.chat.stop.answer import with_unread
+from goclaw_py.core.chat_commands import TypedCommand
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.text import count, first_words
 
@@ -27,12 +30,14 @@ UNDO_BUSY: Final = (
     "I did not undo anything, because a task is running or waiting here. Stop it with /stop, or "
     "wait for it, and then send /undo again."
 )
+UNDO_LATE: Final = "I did not undo anything, because another message came after that turn."
 UNDO_SUMMARIZED: Final = (
     "I cannot undo more: earlier turns are summarised together. /new starts a new conversation."
 )
 UNDO_REFUSED: Final = (
     "Only an owner or an admin of this group can undo a turn of this conversation."
 )
+_RUN: Final = re.compile(r"[0-9a-f-]{32,}")
 _MOST_CALLS: Final = 20
 _ARGUMENTS: Final = 100
 
@@ -48,10 +53,12 @@ async def _undo(use: CommandUse) -> str:
     turn = await services.store.last_turn(row.session)
     if turn is None:
         return NOTHING_TO_UNDO
+    if _words_read(use.command) and use.command.line != turn.run:
+        return UNDO_LATE
     if turn.is_summarized:
         return UNDO_SUMMARIZED
     did = [_call(call.name, call.arguments, ok=call.ok) for call in turn.calls if call.side_effects]
-    undone_text = with_unread(_undone(turn.prompt, did), message)
+    undone_text = with_unread(_undone(turn.prompt, did), message, _words_read(use.command))
     answer = OutboundMessage(message.target, undone_text)
     now, node = services.clock.now(), services.store.node()
     undone = await services.store.undo_turn(
@@ -59,6 +66,10 @@ async def _undo(use: CommandUse) -> str:
     )
     # False: a run has started meanwhile.
     return "" if undone else UNDO_BUSY
+
+
+def _words_read(command: TypedCommand) -> int:
+    return int(_RUN.fullmatch(command.line) is not None)
 
 
 def _undone(prompt: str, did: Sequence[str]) -> str:
@@ -76,4 +87,6 @@ def _call(tool: str, arguments: str, *, ok: bool | None) -> str:
     return f"- {tool}({first_words(arguments, _ARGUMENTS)}): {result}"
 
 
-COMMANDS = (ChatCommand("undo", HandlerDecides("CMD-7"), HelpGroup.CONVERSATION, _undo),)
+COMMANDS = (
+    ChatCommand("undo", HandlerDecides("CMD-7"), HelpGroup.CONVERSATION, _undo, _words_read),
+)

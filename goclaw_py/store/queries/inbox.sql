@@ -384,12 +384,15 @@ order by id
 limit $2;
 
 -- name: unanswered
--- The newest messages of a session that ended otherwise than with an answer.
+-- The newest messages of a session that ended otherwise than with an answer, and were not undone.
 select
     id, message, run_id, received_at, finished_at, outcome, reason,
     case when state = 'waiting' then last_run end as asking_run
 from inbox
 where session = $1 and state = 'done' and kind = 'message' and outcome <> 'completed'
+  and not exists (
+      select from history as h where h.run_id = inbox.run_id and h.undone_at is not null
+  )
 order by id desc
 limit $2;
 

@@ -134,7 +134,9 @@ class MemoryInbox(MemoryPart):
         if record is None:
             return []
         if ended:
-            found = sorted(record.unanswered, key=lambda row: row.id, reverse=True)
+            undone = {one.entry.run_id for one in record.history if one.undone_at is not None}
+            kept = [row for row in record.unanswered if row.run_id not in undone - {None}]
+            found = sorted(kept, key=lambda row: row.id, reverse=True)
         else:
             rows = self._db.inbox.values()
             parked = [row for row in rows if row.is_parked and row.session == record.key]

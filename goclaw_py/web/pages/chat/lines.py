@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from goclaw_py.chat.outbound import texts
+from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import Attachment
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.core.text import first_words
 from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import StoredEntry, StoredRun, Unanswered
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 
 _ANSWERED: Final = (None, Outcome.COMPLETED)
-_QUESTION_CHARS: Final = 160
+_ORIGIN: Final = re.compile(r"\[(from the (?:heartbeat|job “[^”\n]*”)|sent by [^\]\n]+)\]\n")
+"""How the history marks what came without a question: the agent reads that, and people read it
+beside the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +28,36 @@ class Line:
     Args:
         run: At the last entry of a run this run, whose tool calls are shown before it.
         problem: Why there is no answer, "" if there is one or may come.
-        question: What it answers, if that does not stand directly before it.
         files: The names of files that no run has taken yet.
         message: The id of a message that no run answers yet, as its terminal has chosen it.
+        is_remembered: Whether it is an entry of the history, which the agent reads.
     """
 
     entry: StoredEntry
     run: StoredRun | None = None
     problem: str = ""
-    question: str = ""
     files: tuple[str, ...] = ()
     message: str = ""
+    is_remembered: bool = True
 
     @property
     def text(self) -> str:
-        """Its text; files stand beside it, not in it."""
+        """Its text; files, its origin and the outcome of its run stand beside it, not in it."""
+        whole = self.entry.entry.text
+        if self.entry.entry.role is Role.ASSISTANT:
+            note = texts.interrupted_note(self.run.outcome) if self.run and self.run.outcome else ""
+            whole = _ORIGIN.sub("", whole, count=1) if self.origin else whole
+            return whole.removesuffix(note).rstrip() if self.problem else whole
         placeholders = {
             texts.file_name(Attachment(file.kind, "", file.name)) for file in self.entry.entry.files
         }
-        lines = self.entry.entry.text.split("\n")
-        return "\n".join(line for line in lines if line not in placeholders)
+        return "\n".join(line for line in whole.split("\n") if line not in placeholders)
+
+    @property
+    def origin(self) -> str:
+        """What it came from without a question, such as ``from the heartbeat``; "" for answers."""
+        found = _ORIGIN.match(self.entry.entry.text)
+        return found[1] if found and self.entry.entry.role is Role.ASSISTANT else ""
 
 
 def lines_of(
@@ -63,21 +77,14 @@ def lines_of(
         ended = [one for one in queue.unanswered if history and one.received_at >= history[0].at]
         missing = [one for one in (*ended, *queue.messages) if one.run_id not in last]
         found += [_missing(one, by_id.get(one.run_id) if one.run_id else None) for one in missing]
-    return _with_questions(sorted(found, key=lambda line: line.entry.at))
-
-
-def _with_questions(lines: list[Line]) -> list[Line]:
-    """Let answers say what they answer, where other messages stand between."""
-    asked = {line.entry.run_id: line for line in lines if line.entry.entry.role is Role.USER}
-    found, before = [], None
-    for line in lines:
-        run = line.entry.run_id
-        is_apart = before is not None and run and before.entry.run_id != run
-        if line.entry.entry.role is Role.ASSISTANT and is_apart and run in asked:
-            line = replace(line, question=first_words(asked[run].text, _QUESTION_CHARS))  # noqa: PLW2901
-        found.append(line)
-        before = line
-    return found
+    begun: dict[RunId | None, datetime] = {}
+    for line in found:
+        begun.setdefault(line.entry.run_id, line.entry.at)
+    begun.pop(None, None)
+    # An answer stands below what it answers, also if more was said meanwhile.
+    return sorted(
+        found, key=lambda line: (begun.get(line.entry.run_id, line.entry.at), line.entry.at)
+    )
 
 
 def _line(entry: StoredEntry, run: StoredRun | None) -> Line:
@@ -91,7 +98,8 @@ def _missing(one: Unanswered, run: StoredRun | None) -> Line:
     problem = _problem(one.outcome, one.reason, run.error if run else None) if one.outcome else ""
     names = tuple(file.name for file in one.message.attachments)
     stored = StoredEntry(entry, one.received_at, one.run_id)
-    return Line(stored, run, problem, files=names, message="" if one.outcome else own_id(one))
+    own = "" if one.outcome else own_id(one)
+    return Line(stored, run, problem, files=names, message=own, is_remembered=False)
 
 
 def own_id(one: Unanswered) -> str:

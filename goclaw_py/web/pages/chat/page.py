@@ -232,13 +232,16 @@ def _waiting(queue: QueueView | None) -> dict[str, str]:
         return {}
     running: set[RunId | None] = {run.id for run in queue.running}
     waiting = [m for m in queue.messages if m.run_id not in running and m.asking_run is None]
-    return {own_id(one): _ordinal(place) for place, one in enumerate(waiting, 1)}
+    return {own_id(one): _place(number) for number, one in enumerate(waiting, 1)}
 
 
-def _ordinal(number: int) -> str:
-    """Return a number as a place: "1st", "2nd", "3rd", "4th"."""
+def _place(number: int) -> str:
+    """Return a place in the line: "next", "2nd in line", "3rd in line", "4th in line"."""
+    if number == 1:
+        return "next"
     teens = number % 100 in (11, 12, 13)
-    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+    ending = "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending} in line"
 
 
 def _zone(name: str) -> ZoneInfo:

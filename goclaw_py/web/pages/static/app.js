@@ -124,7 +124,7 @@ async function refused(link) {
 // Follows a stream of events, again after it was lost. What it says in `link` comes from `opened`: a
 // text, and whether that is bad news. Returns the function that says it. A page that nobody sees
 // costs the gateway nothing, unless its stream `isKept`.
-function listen(address, events, { link = null, opened = () => ["live", false], isKept = false }) {
+function listen(address, events, { link = null, opened = () => ["live", false], lost = () => {}, isKept = false }) {
   let source = null;
   let again = 0;
   let tries = 0;
@@ -142,6 +142,7 @@ function listen(address, events, { link = null, opened = () => ["live", false], 
       const isOver = source?.readyState === EventSource.CLOSED;
       // Where the reason is known already it stays.
       if (!isOver || !link?.firstElementChild) say("reconnecting…", true);
+      lost();
       if (!isOver) return;
       close();
       const mine = (tries += 1);

@@ -8,13 +8,20 @@ const { chat, agent } = box.dataset;
 const base = `/api/chat/${encodeURIComponent(chat)}`;
 const growing = new Map(); // run id → the element in which its words arrive
 const shown = new Set(); // receipts that were shown, for those that are said again
-const asked = new Map(); // id of a message → its element, if it stands in this page
 const choice = box.dataset.guest ? {} : { agent }; // a guest chooses no agent
+const hasTouch = !matchMedia("(hover: hover)").matches; // its keyboard has no Shift with Enter
 const wait = (ms) => new Promise((go) => setTimeout(go, ms));
 const items = (query) => [...talk.querySelectorAll(query)];
 
 let isAtEnd = true; // whoever has scrolled back stays there
-log.addEventListener("scroll", () => (isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40));
+log.addEventListener("scroll", () => {
+  isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+  at("newest").hidden = isAtEnd;
+});
+at("newest").addEventListener("click", () => {
+  isAtEnd = true;
+  showEnd();
+});
 log.addEventListener("load", () => showEnd(), true); // a picture takes its room when it is there
 
 function showEnd() {
@@ -31,29 +38,29 @@ function image(file) {
   return PICTURES.includes(file?.type) ? element("img", { src: URL.createObjectURL(file), alt: "" }) : "";
 }
 
-function add(role, content) {
+function add(role, content, run = "") {
   at("begin")?.remove();
   const isAnswer = role === "assistant";
-  const head = element("p", { className: "by" }, element("strong", { textContent: isAnswer ? agent : "You" }));
+  const time = element("time", { dateTime: new Date().toISOString() });
+  const facts = element("small", {}, time);
+  const page = at("tool").content.querySelector("a"); // a guest's page has no link to the run
+  if (isAnswer && run && page) facts.append(" · ", Object.assign(page.cloneNode(), { href: `/runs/${encodeURIComponent(run)}`, textContent: run.slice(0, 13) }));
+  showTime(time);
+  const head = element("p", { className: "by" }, element("strong", { textContent: isAnswer ? agent : "You" }), " ", facts);
   const item = element("li", { className: role }, head);
   if (content || isAnswer) item.append(element(isAnswer ? "div" : "pre", { className: isAnswer ? "words plain" : "", textContent: content }));
   item.append(element("small", { className: "place" }));
   addActs(item);
-  talk.append(item);
+  // An answer stands below what it answers, also if more was said meanwhile.
+  const last = isAnswer && run && items(":scope > li").findLast((one) => runOf(one) === run);
+  if (last) last.after(item);
+  else talk.append(item);
+  if (run) item.dataset.of = run;
   showEnd();
   return item;
 }
 
-// An answer; it says what it answers if other messages stand between.
-function addAnswer(run) {
-  const last = items("li.user").at(-1);
-  const question = items("li.user").findLast(({ dataset }) => run && dataset.of === run);
-  const item = add("assistant", "");
-  if (run) item.dataset.of = run;
-  if (question && question !== last) item.firstElementChild.after(element("blockquote", { className: "question", textContent: said(question) }));
-  return item;
-}
-
+const questionOf = (id) => items("[data-message]").find(({ dataset }) => dataset.message === id);
 const said = (item) => item.dataset.text ?? item.querySelector("pre")?.textContent ?? "";
 
 // Shows the text of an answer as the server formats it. Before that, and if it fails, it is shown
@@ -139,6 +146,8 @@ const newId = () => crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Da
 
 const FORGET = /^\/(undo|new)\b/;
 let forgets = false; // the next answer says what the agent has forgotten
+const BUTTON = /^\/(stop$|undo [0-9a-f-]{32})/; // what buttons of this page send is no line of the person
+let isSilent = false; // the next answer says nothing but that it was undone
 
 // A message of the person, with its files.
 function addQuestion(id, line, files) {
@@ -146,33 +155,37 @@ function addQuestion(id, line, files) {
   if (!line) item.dataset.text = files.map(({ name }) => name).join(", ");
   if (files.length) item.lastElementChild.before(filesList(files));
   item.dataset.message = id;
-  asked.set(id, item);
   forgets ||= FORGET.test(line);
   return item;
 }
+
+let returned = null; // what was typed, if it is what could not be sent
 
 // Sends a message; what is refused comes back to where it was typed. Returns whether it was taken.
 async function say(line, files = []) {
   isAtEnd = true;
   const id = newId();
-  const item = addQuestion(id, line, files);
+  const item = BUTTON.test(line) ? null : addQuestion(id, line, files);
   const body = { message_id: id, text: line, ...choice };
   if (files.length) body.files = files.map(({ ref, name }) => ({ ref, name }));
   for (let attempt = 0; ; attempt += 1) {
     try {
       // The same id again is harmless, so a line whose answer was lost is said once.
       await post("/messages", body);
+      if (item) showPlace(item, "");
       return true;
     } catch (error) {
       const isFinal = error.status >= 400 && error.status < 500;
       if (isFinal || attempt >= 5) {
-        item.remove();
-        if (line !== "/stop") text.value = [line, text.value].filter(Boolean).join("\n");
+        item?.remove();
+        // Several come back in the order in which they were typed.
+        if (item) returned = text.value = (text.value === returned ? [returned, line] : [line, text.value]).filter(Boolean).join("\n");
         typed();
         if (error.status === 401) await refused(doing);
-        else doing.textContent = `Not sent: ${error.message}`;
+        else doing.textContent = `Not sent: ${error.status ? error.message : "the gateway does not answer"}`;
         return false;
       }
+      if (item) showPlace(item, "sending…");
       await wait(500 * 2 ** attempt);
     }
   }
@@ -307,11 +320,14 @@ async function stored() {
 
 const runOf = ({ dataset }) => dataset.of ?? dataset.tools;
 
+let removed = 0; // turns, by this page
+
 // Shows what was stored while this page heard nothing, and removes turns that were undone elsewhere.
 async function catchUp() {
-  const before = items(":scope > li").filter(runOf);
+  const [before, soFar] = [items(":scope > li").filter(runOf), removed];
   const lines = await stored().catch(() => null);
   if (!lines) return;
+  if (removed > soFar) return catchUp(); // it may be what was stored before
   const runs = new Set(lines.map(runOf));
   for (const item of before) if (!runs.has(runOf(item)) && !growing.has(runOf(item))) item.remove();
   const found = new Set();
@@ -337,20 +353,23 @@ async function catchUp() {
   showEnd();
 }
 
-// Lets the agent forget its last turn, if that is this run; says why it cannot.
+// Lets the agent forget its last turn, if that is this run; says why it cannot. It remembers nothing
+// of a message that was dropped before a run began with it.
 async function undo(run) {
+  const remembered = async () => (await stored()).map(({ dataset }) => dataset.run).filter(Boolean);
   try {
-    if ((await stored()).filter(runOf).map(runOf).at(-1) !== run) throw new Error("another message came after it");
-    const id = newId();
-    asked.set(id, null);
-    await post("/messages", { message_id: id, text: "/undo", ...choice });
-    for (let attempt = 0; attempt < 10; attempt += 1) {
-      await wait(300);
-      if ((await stored()).map(runOf).includes(run)) continue;
-      for (const item of items(":scope > li")) if (runOf(item) === run) item.remove();
-      return true;
+    const runs = await remembered();
+    if (runs.includes(run)) {
+      if (runs.at(-1) !== run) throw new Error("another message came after it");
+      await post("/messages", { message_id: newId(), text: `/undo ${run}`, ...choice });
+      for (let attempt = 0; (await remembered()).includes(run); attempt += 1) {
+        if (attempt === 10) throw new Error("the agent has not forgotten the last turn");
+        await wait(300);
+      }
     }
-    throw new Error("the agent has not forgotten the last turn");
+    removed += 1;
+    for (const item of items(":scope > li")) if (runOf(item) === run) item.remove();
+    return true;
   } catch (error) {
     if (error.status === 401) await refused(doing);
     else doing.textContent = `Not sent again: ${error.message}`;
@@ -378,7 +397,8 @@ at("cancel").addEventListener("click", () => edit(null));
 // ---------------------------------------------------------------- buttons
 
 // The buttons below a message. An approval has a card with its own.
-const isQuestion = (rows) => rows.flat().some(({ data }) => data.startsWith("approval:"));
+const hasButton = (rows, kind) => rows.flat().some(({ data }) => data.startsWith(`${kind}:`));
+const isQuestion = (rows) => hasButton(rows, "approval");
 
 function addButtons(item, receipt, rows) {
   const all = rows.flat();
@@ -460,7 +480,7 @@ const events = {
   run_started: ({ run_id, messages }) => {
     doing.textContent = "The agent is working…";
     for (const id of messages) {
-      const item = asked.get(id);
+      const item = questionOf(id);
       if (!item) continue;
       item.dataset.of = run_id;
       showPlace(item, "");
@@ -470,12 +490,16 @@ const events = {
   },
   // Another page of this conversation sends it.
   line_received: ({ message_id, text: line, files }) => {
-    if (asked.has(message_id) || items("[data-message]").some(({ dataset }) => dataset.message === message_id)) return;
+    if (BUTTON.test(line)) {
+      forgets = isSilent = line !== "/stop";
+      return;
+    }
+    if (questionOf(message_id)) return;
     addQuestion(message_id, line, files.map((name) => ({ name })));
   },
   run_text: ({ run_id, text: words }) => {
     let item = growing.get(run_id);
-    if (!item) growing.set(run_id, (item = addAnswer(run_id)));
+    if (!item) growing.set(run_id, (item = add("assistant", "", run_id)));
     format(item, (item.dataset.text ?? "") + words, false);
   },
   run_tool: ({ run_id, name, ok }) => {
@@ -496,18 +520,22 @@ const events = {
     showStop();
   },
   said: ({ receipt, text: words, run_id, file, buttons }) => {
+    // What tools did, which is not undone, is in further lines.
+    const isQuiet = isSilent && !run_id && !words.includes("\n");
     if (!shown.has(receipt)) {
       shown.add(receipt);
-      notifyOf(words || file?.name || "", receipt);
-      if (!isQuestion(buttons)) showSaid(receipt, words, run_id, file, buttons);
+      if (!isQuiet) notifyOf(words || file?.name || "", receipt);
+      if (!isQuiet && !isQuestion(buttons)) showSaid(receipt, words, run_id, file, buttons);
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
     if (!run_id && forgets) catchUp();
-    forgets = false;
+    forgets = isSilent = false;
   },
   open_buttons: ({ message: { receipt, text: words, run_id, buttons } }) => {
     if (buttonsOf(receipt).length || isQuestion(buttons)) return;
     let item = items("li.assistant").findLast((one) => one.dataset.text === words && (!run_id || !one.dataset.run || one.dataset.run === run_id));
+    const isUndone = hasButton(buttons, "retry") && !items(":scope > li").some((one) => runOf(one) === run_id);
+    if (!item && isUndone) return;
     if (!item) format((item = add("assistant", "")), words, true);
     addButtons(item, receipt, buttons);
   },
@@ -530,7 +558,7 @@ function showSaid(receipt, words, run, file, buttons) {
   const there = !file && isThere(run, words);
   // A file stands below the answer that it came with.
   const last = file && run && talk.lastElementChild?.dataset.of === run ? talk.lastElementChild : null;
-  const answer = there || last || addAnswer(run);
+  const answer = there || last || add("assistant", "", run);
   if (!there && words) format(answer, words, true);
   else if (!last && !there) answer.querySelector(".words").remove();
   if (file) answer.lastElementChild.before(filesList([{ run, ...file }]));
@@ -581,7 +609,8 @@ function begin() {
 }
 
 const heard = Object.entries(events).map(([name, act]) => [name, ({ data }) => act(JSON.parse(data))]);
-listen(() => `${base}/events`, Object.fromEntries(heard), { link, opened: begin, isKept: true });
+const lost = () => (doing.textContent = "There is no connection to the gateway. It is tried again.");
+listen(() => `${base}/events`, Object.fromEntries(heard), { link, opened: begin, lost, isKept: true });
 
 // ---------------------------------------------------------------- what is typed
 
@@ -602,7 +631,7 @@ form.addEventListener("submit", async (event) => {
   }
   const files = [...attached];
   if (!line && !files.length) return;
-  if (edited && !(await undo(edited.dataset.of))) return;
+  if (edited && runOf(edited) && !(await undo(runOf(edited)))) return;
   if (edited) edit(null);
   else text.value = "";
   attached.clear();
@@ -639,7 +668,7 @@ try {
 text.addEventListener("input", typed);
 text.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && edited) edit(null);
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || hasTouch) return;
   event.preventDefault();
   form.requestSubmit();
 });
@@ -654,5 +683,5 @@ for (const body of items(".words")) addCopies(body);
 for (const item of items("li.user, li.assistant")) addActs(item);
 form.hidden = false;
 typed();
-if (matchMedia("(hover: hover)").matches) text.focus(); // on a phone a keyboard would cover the conversation
+if (!hasTouch) text.focus(); // on a phone a keyboard would cover the conversation
 showEnd();

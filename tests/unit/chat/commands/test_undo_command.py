@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.chat.commands.undo import NOTHING_TO_UNDO, UNDO_BUSY, UNDO_REFUSED, UNDO_SUMMARIZED
+from goclaw_py.chat.commands.undo import (
+    NOTHING_TO_UNDO,
+    UNDO_BUSY,
+    UNDO_LATE,
+    UNDO_REFUSED,
+    UNDO_SUMMARIZED,
+)
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.errors import AgentError
 from goclaw_py.core.messages import InboundMessage, PeerKind
@@ -101,6 +107,17 @@ async def test_a_failed_turn_can_be_undone() -> None:
         await gateway.ask("two")
         assert await gateway.ask("/undo") == undone("two")
         assert await gateway.texts_in_history() == ["one", "one!"]
+
+
+async def test_a_turn_that_is_named_is_undone_while_it_is_the_last() -> None:
+    async with a_process(ways=AT_ONCE) as gateway:
+        for text in ("one", "two"):
+            await gateway.ask(text)
+        first, second = (request.run_id for request in gateway.scripted.requests)
+        assert await gateway.ask(f"/undo {first}") == UNDO_LATE
+        assert await gateway.ask(f"/undo {second}") == undone("two")
+        assert await gateway.ask(f"/undo {second}") == UNDO_LATE
+        assert await gateway.ask(f"/undo {first}") == undone("one")
 
 
 async def test_while_something_runs_or_waits_nothing_is_undone() -> None:
