@@ -15,25 +15,30 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.core.errors import AlreadyInvited, NotFound
-from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.messages import PeerKind, Sender
 from goclaw_py.core.text import visible_line
 from goclaw_py.core.web_links import WEB
 from goclaw_py.operations.control import Control
 from goclaw_py.records import Chat, LastActivity, unapproved
 from goclaw_py.web.guard import LOCAL_NAMES
+from goclaw_py.web.pages.filters import Field, ListFilters, params_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 _FRAME: Final = "people/page.html"
+_FIELDS: Final = (Field("search", "Search", placeholder="name or id"),)
 _ROLES: Final = ("owner", "guest")
 _TAKEN: Final = "{} is, or was, invited: take another name, or choose “the same person”."
 
-SHOWN: Final = 50
+SHOWN: Final = 25
 """The number of people on a page."""
+
+_SEARCHED: Final = 1000
+"""The number of approved people, the newest first, among which a search looks."""
 
 _HEARD: Final = 200
 """The number of chats, the newest first, by which the page says when people were last seen."""
 
-UNAPPROVED: Final = 20
+UNAPPROVED: Final = 10
 """The number of people without approval on a page."""
 
 
@@ -45,9 +50,8 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
     control = service.control
 
     load, part = partial(_load, control, service.now), "people/people.html"
-    page = Page(
-        "/people", "people", "People", load, ("before", "chats"), 3.0, part=part, frame=_FRAME
-    )
+    params = params_of("search", "chats")
+    page = Page("/people", "people", "People", load, params, 3.0, part=part, frame=_FRAME)
 
     async def approve(request: Request) -> Response:
         fields = await form(request)
@@ -121,21 +125,30 @@ def _invite_route(service: PageServices, page: Page, public_url: str, *, has_tok
 
 
 async def _load(control: Control, now: Callable[[], datetime], query: Query) -> Facts:
+    filters = ListFilters("/people", "people", query, _FIELDS, anchor="#people")
+    search = filters.values["search"].casefold()
     before = place(query.get("before"), keys=3)
     seen_before = place(query.get("chats"), keys=3)
     shown, guests, asking, chats, heard = await asyncio.gather(
-        control.people.list(limit=SHOWN + 1, before=before),
+        control.people.list(limit=_SEARCHED if search else SHOWN + 1, before=before),
         control.people.guests(),
         control.people.requests(),
         control.people.chats(limit=_HEARD),
         control.people.activity(limit=_HEARD),
     )
     page = await control.people.chats(limit=_HEARD, before=seen_before) if seen_before else chats
-    alone = await unapproved(control.people.list, page)
+    if search:
+        shown = [one for one in shown if _is_called(one.sender, search)]
+        guests = [one for one in guests if search in one.name.casefold()]
+        asking = [one for one in asking if _is_called(one.sender, search)]
+        chats = [one for one in chats if search in f"{one.name}\n{one.chat}".casefold()]
+    matching = [one for one in page if search in f"{one.name}\n{one.chat}".casefold()]
+    alone = await unapproved(control.people.list, matching)
     last = alone[UNAPPROVED - 1] if len(alone) > UNAPPROVED else page[-1] if page else None
     has_more = len(alone) > UNAPPROVED or len(page) == _HEARD
     groups = [chat for chat in chats if chat.peer is not PeerKind.DIRECT]
     return {
+        "filters": filters,
         # Those of the web chat have a table of their own.
         "people": [one for one in shown[:SHOWN] if one.channel != WEB],
         "next": shown[SHOWN - 1].cursor if len(shown) > SHOWN else None,
@@ -163,6 +176,11 @@ def _last_seen(activity: Sequence[LastActivity]) -> dict[tuple[str, str, str], d
         (one.target.channel, one.target.account, one.sender_id): one.at
         for one in reversed(activity)
     }
+
+
+def _is_called(sender: Sender, search: str) -> bool:
+    """Return whether a person has a text, in small letters, in a name or the id."""
+    return search in f"{sender.name}\n{sender.username or ''}\n{sender.id}".casefold()
 
 
 def _undecided_first(chat: Chat) -> tuple[bool, float]:

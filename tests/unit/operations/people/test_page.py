@@ -131,15 +131,38 @@ async def test_many_people_without_approval_are_listed_in_pages(
             chat=f"e{number:02}",
             last_seen_at=fake_names.EVE.last_seen_at - timedelta(minutes=number),
         )
-        for number in range(30)
+        for number in range(15)
     ]
-    said = await browser.says("/people", 'id="chat-telegram-default-e19"')
-    assert 'id="chat-telegram-default-e20"' not in said
+    said = await browser.says("/people", 'id="chat-telegram-default-e09"')
+    assert 'id="chat-telegram-default-e10"' not in said
     (older,) = re.findall(r'href="(/people\?chats=[^"#]+)#unapproved"', said)
-    said = await browser.says(older, 'id="chat-telegram-default-e20"', 'href="/people#unapproved"')
-    assert 'id="chat-telegram-default-e19"' not in said
+    said = await browser.says(older, 'id="chat-telegram-default-e10"', 'href="/people#unapproved"')
+    assert 'id="chat-telegram-default-e09"' not in said
     assert 'href="/people?chats' not in said
     assert (await browser.get("/people?chats=x")).status_code == 422
+
+
+async def test_people_are_searched_in_all_lists(browser: Browser, control: FakeControl) -> None:
+    """Found by use: 72 rows, and no field to search in them."""
+    other = replace(fake_people.ANN, sender=replace(fake_people.ANN.sender, id="9", name="Zoë"))
+    control.crowd.approved = [fake_people.ANN, other]
+    said = await browser.says("/people?search=zo%C3%AB", 'id="person-telegram-default-9"', "Zoë")
+    for id_ in ("person-telegram-default-42", "asking-", "guest-", "chat-", "group-"):
+        assert f'id="{id_}' not in said
+    said = await browser.says("/people?search=EVE", 'id="chat-', "No approved person matches.")
+    assert 'id="person-' not in said
+
+
+async def test_a_person_leads_to_their_runs(browser: Browser) -> None:
+    said = await browser.says("/people", "/runs?range=all&sender=web%2Fdefault%2Fben")
+    (path,) = re.findall(r'id="person-[^"]+"><td class="wide"><a href="([^"]+)"', said)
+    assert path == "/runs?range=all&sender=telegram%2Fdefault%2F42"
+    assert (await browser.get(path)).status_code == 200
+
+
+async def test_a_request_says_that_its_code_is_needed(browser: Browser) -> None:
+    said = await browser.says("/people", 'href="#code"', ">enter it above</a>")
+    assert said.index('id="code"') < said.index('href="#code"')
 
 
 @pytest.mark.parametrize(("path", "fields", "call"), [
