@@ -2,7 +2,7 @@
 
 A file consists of blocks. Each begins with ``-- name: <name>`` and a line that says what the query
 promises. A block that begins with ``-- part: <name>`` is shared: it replaces the line ``-- use:
-<name>`` in other queries and parts of the file.
+<name>`` in other queries and parts of the file. With ``-- use: <name> from $5`` its $1 is $5 there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 
 _FOLDER = Path(__file__).parent / "queries"
 _BLOCK = re.compile(r"^-- (name|part): (\w+)$", re.MULTILINE)
-_USE = re.compile(r"^ *-- use: (\w+)$", re.MULTILINE)
+_USE = re.compile(r"^ *-- use: (\w+)(?: from \$(\d+))?$", re.MULTILINE)
+_PARAMETER = re.compile(r"\$(\d+)")
 
 
 def parse(text: str) -> dict[str, str]:
@@ -24,8 +25,9 @@ def parse(text: str) -> dict[str, str]:
         raise ValueError(f"a query name is used twice: {sorted(names)}")
     found = dict(zip(names, (body.strip().removesuffix(";") for body in bodies), strict=True))
 
-    def whole(name: str) -> str:
-        return _USE.sub(lambda use: whole(use[1]), found[name])
+    def whole(name: str, first: int = 1) -> str:
+        text = _USE.sub(lambda use: whole(use[1], int(use[2] or 1)), found[name])
+        return _PARAMETER.sub(lambda number: f"${int(number[1]) + first - 1}", text)
 
     return {name: whole(name) for kind, name in zip(kinds, names, strict=True) if kind == "name"}
 

@@ -30,7 +30,7 @@ limit $1;
 select * from runs
 where session = $4 and (started_at, id) < ($2, $3)
   and started_at >= coalesce($5, '-infinity'::timestamptz)
-  -- use: matching
+  -- use: matching from $6
 order by started_at desc, id desc
 limit $1;
 
@@ -44,14 +44,14 @@ from (
     (
         select * from runs
         where outcome is not null and sender >= $9 and (sender, started_at, id) < ($9, $2, $3)
-          -- use: narrowed
+          -- use: narrowed from $4
         order by sender desc, started_at desc, id desc
         limit $1
     )
     union all
     select * from active
     where (started_at, id) < ($2, $3)
-      -- use: narrowed
+      -- use: narrowed from $4
 ) as r
 order by started_at desc, id desc
 limit $1;
@@ -66,14 +66,14 @@ from (
     (
         select * from runs
         where outcome is not null and agent >= $6 and (agent, started_at, id) < ($6, $2, $3)
-          -- use: narrowed
+          -- use: narrowed from $4
         order by agent desc, started_at desc, id desc
         limit $1
     )
     union all
     select * from active
     where (started_at, id) < ($2, $3)
-      -- use: narrowed
+      -- use: narrowed from $4
 ) as r
 order by started_at desc, id desc
 limit $1;
@@ -88,34 +88,30 @@ from (
     (
         select * from runs
         where outcome is not null and trigger >= $7 and (trigger, started_at, id) < ($7, $2, $3)
-          -- use: narrowed
+          -- use: narrowed from $4
         order by trigger desc, started_at desc, id desc
         limit $1
     )
     union all
     select * from active
     where (started_at, id) < ($2, $3)
-      -- use: narrowed
+      -- use: narrowed from $4
 ) as r
 order by started_at desc, id desc
 limit $1;
 
 -- part: narrowed
--- The conditions of a query.
-and ($4::text is null or session = $4)
-and started_at >= coalesce($5, '-infinity'::timestamptz)
--- use: matching
+-- The conditions of a query: its session ($1), since when ($2), and its filter.
+and ($1::text is null or session = $1)
+and started_at >= coalesce($2, '-infinity'::timestamptz)
+-- use: matching from $3
 
 -- part: matching
--- The conditions of a filter.
-and ($8::text is null or outcome = $8)
--- use: matching_in_any_outcome
-
--- part: matching_in_any_outcome
--- Those of them that are not about the outcome.
-and ($6::text is null or agent = $6)
-and ($7::text is null or trigger = $7)
-and ($9::text is null or sender = $9)
+-- The conditions of a filter, in the order of its fields; they are the last parameters everywhere.
+and ($1::text is null or agent = $1)
+and ($2::text is null or trigger = $2)
+and ($3::text is null or outcome = $3)
+and ($4::text is null or sender = $4)
 
 -- name: newest_with_outcome
 -- The same for runs with one unsuccessful outcome.
@@ -123,7 +119,7 @@ select * from runs
 where outcome >= $8 and outcome <> 'completed' and (outcome, started_at, id) < ($8, $2, $3)
   and ($4::text is null or session = $4)
   and (started_at >= coalesce($5, '-infinity'::timestamptz)) is true
-  -- use: matching_in_any_outcome
+  -- use: matching from $6
 order by outcome desc, started_at desc, id desc
 limit $1;
 
@@ -138,14 +134,14 @@ from (
     (
         select * from runs
         where outcome is not null and (started_at, id) < ($2, $3)
-          -- use: narrowed
+          -- use: narrowed from $4
         order by started_at desc, id desc
         limit $1
     )
     union all
     select * from active
     where (started_at, id) < ($2, $3)
-      -- use: narrowed
+      -- use: narrowed from $4
 ) as r
 order by started_at desc, id desc
 limit $1;
@@ -157,13 +153,13 @@ select r.*
 from (
     select * from runs
     where outcome is not null and (started_at, id) < ($2, $3)
-      -- use: narrowed
+      -- use: narrowed from $6
     order by started_at desc, id desc
-    limit $10
+    limit $4
 ) as r
 cross join lateral (
     select from history as h
-    where h.run_id = r.id and h.role = 'user' and strpos(lower(h.text collate "C"), lower($11::text collate "C")) > 0
+    where h.run_id = r.id and h.role = 'user' and strpos(lower(h.text collate "C"), lower($5::text collate "C")) > 0
     order by h.id
     limit 1
 ) as found
@@ -182,7 +178,7 @@ order by run_id, id;
 select *
 from (select * from runs where outcome is null offset 0) as running
 where (started_at, id) < ($2, $3)
-  -- use: narrowed
+  -- use: narrowed from $4
 order by started_at desc, id desc
 limit $1;
 
@@ -194,21 +190,21 @@ from (
     (
         select outcome
         from runs
-        where $2::text is null and $6::text is null
+        where $2::text is null and $7::text is null
           -- use: counted
     )
     union all
     (
         select outcome
         from runs
-        where session = $2 and ($6::text is null or sender = $6)
+        where session = $2
           -- use: counted
     )
     union all
     (
         select outcome
         from runs
-        where $2::text is null and sender = $6
+        where $2::text is null and sender = $7
           -- use: counted
     )
 ) as ended
@@ -218,15 +214,13 @@ select null, count(*)
 from runs
 where outcome is null and started_at >= coalesce($1, '-infinity'::timestamptz)
   and ($2::text is null or session = $2)
-  and ($4::text is null or agent = $4)
-  and ($5::text is null or trigger = $5)
-  and ($6::text is null or sender = $6);
+  -- use: matching from $4
+;
 
 -- part: counted
 -- The newest runs that have ended.
 and outcome is not null and started_at >= coalesce($1, '-infinity'::timestamptz)
-and ($4::text is null or agent = $4)
-and ($5::text is null or trigger = $5)
+-- use: matching from $4
 order by started_at desc
 limit $3;
 
@@ -254,10 +248,7 @@ cross join lateral (
 -- The runs of a filter that started in a part of the time.
 and started_at >= ($1::timestamptz[])[p.part + 1]
 and started_at < ($1::timestamptz[])[p.part + 2]
-and ($2::text is null or agent = $2)
-and ($3::text is null or trigger = $3)
-and ($4::text is null or outcome = $4)
-and ($5::text is null or sender = $5)
+-- use: matching from $2
 
 -- name: find
 -- Return the run with this id; if there is none, runs whose id is between a prefix and the last id
@@ -292,18 +283,18 @@ from (
         select * from runs
         where outcome is not null
           and started_at >= $1 and started_at < $2 and (started_at, id) > ($4, $5)
-          -- use: matching
+          -- use: matching from $6
         order by started_at, id
         limit $3
     )
     union all
     select * from active
     where started_at < $2 and (started_at, id) > ($4, $5)
-      -- use: matching
+      -- use: matching from $6
     union all
     select * from earlier
     where started_at < least($1, $2) and (started_at, id) > ($4, $5)
-      -- use: matching
+      -- use: matching from $6
 ) as r
 order by started_at, id
 limit $3;

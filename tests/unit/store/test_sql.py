@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import goclaw_py.store
+from goclaw_py.records import RunFilter
 from goclaw_py.store.postgres import pool
 from goclaw_py.store.sql import parse, queries
+from tests.support.statement_arguments import sample_arguments
 
 STORE = Path(goclaw_py.store.__file__).parent
 FILES = sorted(path.stem for path in (STORE / "queries").glob("*.sql"))
@@ -24,6 +27,13 @@ def test_a_file_is_split_by_name() -> None:
 def test_a_part_takes_the_place_of_its_name() -> None:
     text = "-- part: shown\n-- All.\nselect *;\n\n-- name: one\n-- use: shown\nfrom a;\n"
     assert parse(text) == {"one": "-- All.\nselect *\nfrom a"}
+
+
+def test_a_part_has_parameters_of_its_own() -> None:
+    new = "-- part: new\nb > $1\n"
+    all_ = "-- part: all\na = $1 and\n-- use: new from $2\n"
+    text = f"{new}{all_}-- name: one\nwhere x = $2 and\n-- use: all from $3\n"
+    assert parse(text) == {"one": "where x = $2 and\na = $3 and\nb > $4"}
 
 
 def test_a_name_used_twice_is_refused() -> None:
@@ -43,6 +53,17 @@ def test_no_query_reads_the_servers_clock(file: str) -> None:
         if (file, name) == ("nodes", "time"):
             continue  # it is what all nodes set their clocks by
         assert not re.search(r"\bnow\(\)|current_timestamp|clock_timestamp", query), name
+
+
+def test_each_field_of_a_filter_of_runs_has_a_sample() -> None:
+    """With null for a new field, no test would notice that a list reads all runs."""
+    samples = [text for name, text in sample_arguments().items() if name.startswith("records.new")]
+    for number, one in enumerate(fields(RunFilter), 5):
+        given = [values[number] for text in samples if len(values := text.split(", ")) > number]
+        assert {*given} - {"null", "null)"}, (
+            f"records.newest_filtered in statement_arguments.txt: give {one.name} a value of few "
+            "runs; if test_postgres_statistics then fails, it needs an index and a statement"
+        )
 
 
 def test_every_query_is_used_and_every_used_one_exists() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 
 import orjson
@@ -51,7 +51,7 @@ class PostgresRunRecords(PostgresPart):
         conditions = query.session, query.since, *_conditions(query.only)
         if query.search:
             search = MOST_RUNS_SEARCHED, storable(query.search)
-            found = await self._pool.fetch(statement, *page, *conditions, *search)
+            found = await self._pool.fetch(statement, *page, *search, *conditions)
         elif statement == _SQL["newest"]:
             found = await self._pool.fetch(statement, *page, query.since)
         else:
@@ -97,7 +97,8 @@ class PostgresRunRecords(PostgresPart):
         self, query: RunQuery = NEWEST_RUNS, *, most: int = MOST_RUNS_COUNTED
     ) -> dict[Outcome | None, int]:
         """Read only an index, but for the runs of one session or sender."""
-        arguments = (query.since, query.session, most, *_conditions(query.only, "outcome"))
+        conditions = _conditions(replace(query.only, outcome=None))
+        arguments = (query.since, query.session, most, *conditions)
         found = await self._pool.fetch(_SQL["counts"], *arguments)
         counted = {row["outcome"]: row["runs"] for row in found if row["runs"]}
         return {None if one is None else Outcome(one): runs for one, runs in counted.items()}
@@ -156,9 +157,9 @@ def _task(text: str) -> SubagentTask:
     return SubagentTask(given["prompt"], given["label"], given["sender"])
 
 
-def _conditions(only: RunFilter, without: str = "") -> tuple[object, ...]:
+def _conditions(only: RunFilter) -> tuple[object, ...]:
     """Return the values of a filter, in the order of its fields: the last arguments of a query."""
-    return tuple(getattr(only, one.name) for one in fields(only) if one.name != without)
+    return tuple(getattr(only, one.name) for one in fields(only))
 
 
 def _statement(query: RunQuery) -> str:
