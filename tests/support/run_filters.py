@@ -6,9 +6,17 @@ from dataclasses import fields
 
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.records import RunFilter
+from goclaw_py.records import RunFilter, StoredRun
 
 EVERY_FILTER = RunFilter(AgentName("main"), Trigger.CRON, Outcome.FAILED, "telegram/default/7")
+
+
+def has(run: StoredRun, name: str, value: object) -> bool:
+    """Whether a field of a filter with this value selects a run: the rule of the tests.
+
+    A field that selects otherwise than by equality, as a minimum does, has its case here.
+    """
+    return value in (None, getattr(run, name))
 
 
 def values(only: RunFilter) -> dict[str, str]:

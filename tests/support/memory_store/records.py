@@ -36,6 +36,7 @@ from goclaw_py.runs.agent_loop import Role
 from goclaw_py.store.text import storable
 from tests.support.memory_store.pages import newest
 from tests.support.memory_store.tables import CUT, MemoryPart, RunRow, SessionRecord
+from tests.support.run_filters import has
 
 
 class MemoryRunRecords(MemoryPart):
@@ -103,7 +104,7 @@ class MemoryRunRecords(MemoryPart):
         return (
             run
             for run in map(_run, self._db.runs.values())
-            if all(value in (None, getattr(run, name)) for name, value in wanted.items())
+            if all(has(run, name, value) for name, value in wanted.items())
         )
 
     async def runs_between(

@@ -28,7 +28,8 @@ ONLY = RunFilter(
 def test_options_select_runs_by_every_field_of_a_filter(
     goclaw: Shell, database: FakeControl
 ) -> None:
-    options = [word for name, text in values(ONLY).items() for word in (f"--{name}", text)]
+    given = {name.replace("_", "-"): text for name, text in values(ONLY).items()}
+    options = [word for name, text in given.items() for word in (f"--{name}", text)]
     assert goclaw("runs", "list", *options, "--limit", "7").code == 0
     assert database.calls == [("runs", RunQuery(only=ONLY, limit=7))]
 
