@@ -109,7 +109,7 @@ def _show_active(found: ActiveRuns, names: DisplayNames) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListOptions:
     """The options of ``goclaw runs list``."""
 
     session: Annotated[
@@ -155,8 +155,8 @@ class Listed:
 
 @app.command("list")
 @with_wide
-@with_options(Listed)
-def list_(ctx: typer.Context, wanted: Listed) -> None:
+@with_options(ListOptions)
+def list_(ctx: typer.Context, wanted: ListOptions) -> None:
     """List runs, newest first."""
     if wanted.active and wanted.outcome is not None:
         raise typer.BadParameter("--active excludes --outcome: runs in progress have no outcome")
