@@ -102,11 +102,19 @@ def given(query: Query, name: str, label: str, named: str = "") -> tuple[Field, 
 
 
 def selected(kind: type[T], values: Mapping[str, str]) -> T:
-    """Return a filter of records from the values of filters that are called as its fields."""
-    hints = get_type_hints(kind)
-    given = {name: value for name, value in values.items() if value and name in hints}
-    # ``AgentName | None`` makes a field of a text, and so does ``Outcome | None``.
-    return kind(**{name: get_args(hints[name])[0](value) for name, value in given.items()})
+    """Return a filter of records from the values of filters that are called as its fields.
+
+    Raises ``HTTPException`` (422) for a text that its field does not accept, such as a bad number.
+    """
+    hints, given = get_type_hints(kind), dict[str, object]()
+    for name, value in values.items():
+        if value and name in hints:
+            try:
+                # ``AgentName | None`` makes a field of a text, and so does ``Outcome | None``.
+                given[name] = get_args(hints[name])[0](value)
+            except (ValueError, ArithmeticError) as error:
+                raise HTTPException(422, f"{name}: {value!r} cannot be read") from error
+    return kind(**given)
 
 
 def time_range(label: str, default: str = "24h") -> Field:
