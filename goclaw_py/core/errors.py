@@ -48,6 +48,7 @@
     ├── NoGateway               this needs a running gateway
     ├── NodeSilent              another node does not answer
     ├── NotFound                nothing, or more than one thing, has this id or name
+    ├── NotAccepted             an argument of an operation is malformed or too long
     ├── SessionBusy             the session has a run that waits or is in progress
     ├── NotAChat                the session has no chat
     ├── ApprovalClosed          the question about a tool call is answered or has expired
@@ -456,6 +457,13 @@ class NotFound(GoclawError):
     def __init__(self, text: str, *, names: Sequence[str] = (), hint: str = "") -> None:
         super().__init__(text + hint)
         self.text, self.names = text, tuple(names)
+
+
+class NotAccepted(GoclawError, ValueError):
+    """An argument of an operation is malformed or too long; the text says what is allowed.
+
+    Operations raise it, in the gateway and over the API (422).
+    """
 
 
 class SessionBusy(GoclawError):

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, get_typ
 from urllib.parse import quote
 
 from goclaw_py.core.actors import Least
-from goclaw_py.core.errors import GoclawError, NotFound
+from goclaw_py.core.errors import GoclawError, NotAccepted, NotFound
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.targets import target_text
 from goclaw_py.operations.declare import Operation, operations_of
@@ -20,7 +20,6 @@ from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.records import JobQuery, MessageFilter
 from goclaw_py.runs.usage_report import UsageQuery
 from goclaw_py.web.api import wire
-from goclaw_py.web.api.error_json import NotAccepted
 
 P = ParamSpec("P")
 R = TypeVar("R")

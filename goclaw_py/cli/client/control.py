@@ -15,7 +15,13 @@ import httpx
 
 from goclaw_py.chat.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.cli.client.calls import Params, Remote, call, query, remote, segment
-from goclaw_py.core.errors import BadUsageQuery, GoclawError, NoGateway, StoreUnavailable
+from goclaw_py.core.errors import (
+    BadUsageQuery,
+    GoclawError,
+    NoGateway,
+    NotAccepted,
+    StoreUnavailable,
+)
 from goclaw_py.core.ids import AgentName
 from goclaw_py.operations.access.operations import Access
 from goclaw_py.operations.approvals.operations import Approvals
@@ -33,7 +39,7 @@ from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.usage.operations import UsageReports
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.web.api import wire
-from goclaw_py.web.api.error_json import NotAccepted, error_of
+from goclaw_py.web.api.error_json import error_of
 from goclaw_py.web.command_line import command_headers
 from goclaw_py.web.sockets import short_path
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from goclaw_py.core.actors import Least
-from goclaw_py.core.errors import NoGateway, NotFound
+from goclaw_py.core.errors import NoGateway, NotAccepted, NotFound
 from goclaw_py.core.ids import LaneName
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.declare import operation
@@ -59,12 +59,12 @@ class Lanes:
     async def resize(self, name: LaneName, concurrency: int) -> Resized:
         """Resize a lane until the gateway restarts; no run is cancelled (SPEC LANE-9).
 
-        Raises ``NotFound`` with the names of the lanes, and ``ValueError`` for a size that is not
-        from 1 to ``MAX_LANE_SIZE``.
+        Raises ``NotFound`` with the names of the lanes, and ``NotAccepted`` for a size that is
+        not from 1 to ``MAX_LANE_SIZE``.
         """
         dispatcher = self._dispatcher()
         if not 1 <= concurrency <= MAX_LANE_SIZE:
-            raise ValueError(f"the size of a lane is from 1 to {MAX_LANE_SIZE}: {concurrency}")
+            raise NotAccepted(f"the size of a lane is from 1 to {MAX_LANE_SIZE}: {concurrency}")
         before = _lane(dispatcher, name).concurrency
         dispatcher.resize_lane(name, concurrency)
         log.info("lane_resized", extra={"lane": name, "from": before, "to": concurrency})

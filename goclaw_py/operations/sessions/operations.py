@@ -14,6 +14,7 @@ from goclaw_py.core.actors import Least
 from goclaw_py.core.display_names import KnownNames, display_name, needed_names
 from goclaw_py.core.errors import (
     NoGateway,
+    NotAccepted,
     NotAChat,
     NotFound,
     NotRewindable,
@@ -223,13 +224,13 @@ class Sessions:
         """Give a conversation of the console a title; return it without invisible characters.
 
         "" removes the title. Raises ``NotFound``, ``NotAChat`` for any other session, and
-        ``ValueError`` for a title of more than ``MAX_TITLE_CHARS``.
+        ``NotAccepted`` for a title of more than ``MAX_TITLE_CHARS``.
         """
         session = await self.get(key)
         # Operators see a conversation of the web chat by its person, who must not choose the name.
         chat, line = _chat_in(session.key, "the console", CONSOLE), visible_line(title)
         if len(line) > MAX_TITLE_CHARS:
-            raise ValueError(f"a title has at most {MAX_TITLE_CHARS} characters, not {len(line)}")
+            raise NotAccepted(f"a title has at most {MAX_TITLE_CHARS} characters, not {len(line)}")
         if line:
             named = SeenName(chat, line, kind=NameKind.GIVEN)
             await self._store.note_names([named], now=self._clock.now())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Self
 
-from fastapi import APIRouter, Depends, HTTPException, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import Field, model_validator
 
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
@@ -165,10 +165,7 @@ def _conversations(api: APIRouter, control: Control) -> None:
 
         "" removes it. Invisible characters are left out.
         """
-        try:
-            return Renamed(await control.sessions.rename(SessionKey(key), body.title))
-        except ValueError as error:
-            raise HTTPException(422, str(error)) from error
+        return Renamed(await control.sessions.rename(SessionKey(key), body.title))
 
     @serve(api, Sessions.delete, status_code=204)
     async def delete(key: KeyPath) -> None:

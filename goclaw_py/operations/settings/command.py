@@ -13,7 +13,7 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, cli, named, waited_for, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Column, one_line, show_json, show_table
-from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.errors import GoclawError, NotAccepted
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
@@ -169,7 +169,6 @@ def reset(
 
 def _change(ctx: typer.Context, path: str, value: str | None, *, as_json: bool) -> None:
     from goclaw_py.operations.settings.models import Setting, SettingChange  # noqa: PLC0415
-    from goclaw_py.web.api.error_json import NotAccepted  # noqa: PLC0415
 
     async def changed(control: Control) -> tuple[Setting | None, Setting | None]:
         before = _found((await control.settings.view()).settings, path)

@@ -22,6 +22,7 @@ from goclaw_py.core.errors import (
     JobError,
     NodeSilent,
     NoGateway,
+    NotAccepted,
     NotAChat,
     NotFound,
     NotRewindable,
@@ -50,12 +51,9 @@ class Refused(GoclawError):
     """The gateway rejected a request; the message is its reason."""
 
 
-class NotAccepted(Refused):
-    """A field of a request is malformed or too long; the message begins with its name."""
-
-
 _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (NotFound, 404),
+    (NotAccepted, 422),
     (SettingError, 422),
     (SettingChanged, 409),
     (BadUsageQuery, 422),

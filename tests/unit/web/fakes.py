@@ -17,6 +17,7 @@ from goclaw_py.core.containers import Histogram, HistogramView
 from goclaw_py.core.display_names import display_name
 from goclaw_py.core.errors import (
     NoGateway,
+    NotAccepted,
     NotAChat,
     NotFound,
     NotRewindable,
@@ -314,7 +315,7 @@ class FakeSessions:
             await self.get(key)
         self._control._called("rename", key, title)
         if len(title) > 80:
-            raise ValueError(f"a title has at most 80 characters, not {len(title)}")
+            raise NotAccepted(f"a title has at most 80 characters, not {len(title)}")
         return title
 
     async def delete(self, key: SessionKey) -> None:

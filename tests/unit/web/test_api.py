@@ -12,6 +12,7 @@ from goclaw_py.core.errors import (
     GoclawError,
     NodeSilent,
     NoGateway,
+    NotAccepted,
     NotFound,
     StoreUnavailable,
 )
@@ -56,7 +57,7 @@ async def test_an_error_is_raised_again_on_the_other_side(
 
 
 async def test_a_bad_request_is_refused_in_words(remote: RemoteControl) -> None:
-    with pytest.raises(Refused, match="limit: "):
+    with pytest.raises(NotAccepted, match="limit: "):
         await remote.sessions.list(SessionQuery(limit=0))
     with pytest.raises(NotFound, match="no incoming message 99"):
         await remote.deliveries.dead_letter(99)

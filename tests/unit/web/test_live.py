@@ -9,10 +9,9 @@ from typing import Any, get_args
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.core.errors import NoGateway, NotFound
+from goclaw_py.core.errors import NoGateway, NotAccepted, NotFound
 from goclaw_py.runs.events.live import LiveEvent, LiveText
 from goclaw_py.web.api import wire
-from goclaw_py.web.api.error_json import Refused
 from tests.support.apps import lend_api
 from tests.unit.web import fake_people, fakes
 from tests.unit.web.fakes import FakeControl
@@ -65,7 +64,7 @@ async def test_other_programs_read_the_name_and_the_data_of_each_event(
 
 
 @pytest.mark.parametrize(
-    ("session", "kind", "why"), [("nobody", NotFound, "nobody"), ("", Refused, "session: ")]
+    ("session", "kind", "why"), [("nobody", NotFound, "nobody"), ("", NotAccepted, "session: ")]
 )
 async def test_a_wrong_session_is_an_error_and_no_stream(
     made: Gateway, remote: RemoteControl, session: str, kind: type[Exception], why: str

@@ -10,7 +10,7 @@ import pytest
 
 from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.core.errors import NoGateway, StoreUnavailable, UnknownAgent
+from goclaw_py.core.errors import NoGateway, NotAccepted, StoreUnavailable, UnknownAgent
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import Button, FileKind, OutFile
 from goclaw_py.core.outcomes import Outcome
@@ -93,14 +93,14 @@ async def test_a_line_has_its_agent_and_files_and_a_button_is_pressed(
     assert made.terminals.more == [("coder", files)]
     with pytest.raises(UnknownAgent, match="there is no agent 'none'"):
         await remote.say("local", "m2", "look", agent=AgentName("none"))
-    with pytest.raises(Refused, match="at most 100 items"):
+    with pytest.raises(NotAccepted, match="at most 100 items"):
         await remote.say("local", "m3", "look", files=files * 101)
     coder = AgentName("coder")
     await remote.press("local", "p1", receipt="r1", data="job:done:x", agent=coder)
     assert made.terminals.more[-1] == (coder, ())
     assert made.terminals.pressed == [("local", "p1", "r1", "job:done:x")]
     for data in ("", "x" * 65):
-        with pytest.raises(Refused):
+        with pytest.raises(NotAccepted):
             await remote.press("local", "p2", receipt="r1", data=data)
     made.terminals.events.put_nowait(EVENTS[-1])
     await reading
@@ -180,7 +180,7 @@ async def test_cancelling_the_server_ends_it_as_stopping_does(tmp_path: Path) ->
 async def test_a_stream_of_a_bad_chat_or_that_its_terminals_end_is_over(
     made: Gateway, remote: RemoteControl
 ) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(NotAccepted):
         await _first(remote.attach("a:b"))
     made.terminals.events.put_nowait(None)
     with pytest.raises(NoGateway, match="has shut down or closed"):

@@ -24,7 +24,7 @@ from goclaw_py.cli.context import (
 from goclaw_py.cli.messages.display import Yes, moment
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_table
-from goclaw_py.core.errors import NotFound
+from goclaw_py.core.errors import NotAccepted, NotFound
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.text import count
 from goclaw_py.operations.control import Control
@@ -32,7 +32,6 @@ from goclaw_py.operations.sessions import HELP
 from goclaw_py.operations.sessions.operations import SessionFork, Submitted
 from goclaw_py.records import Session, SessionQuery, SessionState, StoredEntry
 from goclaw_py.scheduler.views import StopReport
-from goclaw_py.web.api.error_json import NotAccepted
 
 app = typer.Typer(help=HELP, no_args_is_help=True)
 
@@ -172,7 +171,7 @@ def rename(
         found = await control.sessions.get(session)
         try:
             given = await control.sessions.rename(found.key, title)
-        except (ValueError, NotAccepted) as error:
+        except NotAccepted as error:
             raise typer.BadParameter(str(error), param_hint="TITLE") from error
         return {"session": found.key, "title": given}
 

@@ -8,10 +8,9 @@ import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.actors import AccessRole
-from goclaw_py.core.errors import NotFound
+from goclaw_py.core.errors import NotAccepted, NotFound
 from goclaw_py.records import Token
 from goclaw_py.records.tokens import BadToken, TokenExists, is_token
-from goclaw_py.web.api.error_json import NotAccepted
 from tests.unit.web.fake_access import BROWSER, EXPIRED, GRAFANA, OTHER
 from tests.unit.web.fake_names import AT
 from tests.unit.web.harness import Api, Gateway

@@ -6,10 +6,9 @@ import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.approvals import Decision
-from goclaw_py.core.errors import ApprovalClosed, NotFound
+from goclaw_py.core.errors import ApprovalClosed, NotAccepted, NotFound
 from goclaw_py.core.ids import AgentName
 from goclaw_py.records import ApprovalQuery
-from goclaw_py.web.api.error_json import NotAccepted
 from tests.unit.web.fake_approvals import ANSWERED, GRANT, IN_SESSION, PAY, WIPE
 from tests.unit.web.fake_names import KEY, TOPIC
 from tests.unit.web.harness import Api

@@ -7,10 +7,9 @@ import re
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.core.errors import AlreadyInvited, NotFound
+from goclaw_py.core.errors import AlreadyInvited, NotAccepted, NotFound
 from goclaw_py.core.web_links import LINK_LASTS
 from goclaw_py.records import ActivityQuery, Standing
-from goclaw_py.web.api.error_json import Refused
 from tests.unit.web import fake_names, fake_people
 from tests.unit.web.harness import Gateway
 
@@ -60,7 +59,7 @@ async def test_what_cannot_be_done_raises_the_same_error(remote: RemoteControl) 
         await remote.people.invite("ben")
     with pytest.raises(NotFound, match="nobody called ann is invited"):
         await remote.people.invite("ann", again=True)
-    with pytest.raises(Refused, match="code: "):
+    with pytest.raises(NotAccepted, match="code: "):
         await remote.people.approve("", guest=False)
-    with pytest.raises(Refused, match="chat: "):
+    with pytest.raises(NotAccepted, match="chat: "):
         await remote.people.allow_chat("telegram", "default", "-1\n2", allowed=True)

@@ -8,12 +8,11 @@ import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.display_names import KnownNames
-from goclaw_py.core.errors import NotAChat, NotFound, NotRewindable, SessionBusy
+from goclaw_py.core.errors import NotAccepted, NotAChat, NotFound, NotRewindable, SessionBusy
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.operations.sessions.operations import SessionFork, Submitted
 from goclaw_py.records import SessionQuery, SessionState
 from goclaw_py.scheduler.views import StopReport
-from goclaw_py.web.api.error_json import NotAccepted
 from tests.unit.web import fakes
 from tests.unit.web.harness import Gateway
 
