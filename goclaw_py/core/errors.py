@@ -48,11 +48,10 @@
     ├── NoGateway               this needs a running gateway
     ├── NodeSilent              another node does not answer
     ├── NotFound                nothing, or more than one thing, has this id or name
-    ├── NotAccepted             an argument of an operation is malformed or too long
+    ├── NotAccepted             an operation does not accept a value
     ├── SessionBusy             the session has a run that waits or is in progress
     ├── NotAChat                the session has no chat
     ├── ApprovalClosed          the question about a tool call is answered or has expired
-    ├── WrongDecision           the question about a tool call has other answers
     ├── NotRewindable           a session cannot be forked there
     ├── AlreadyInvited          a person with this name is invited to the web chat
     ├── TooManyConversations    a guest has the largest number of conversations
@@ -460,10 +459,7 @@ class NotFound(GoclawError):
 
 
 class NotAccepted(GoclawError, ValueError):
-    """An argument of an operation is malformed or too long; the text says what is allowed.
-
-    Operations raise it, in the gateway and over the API (422).
-    """
+    """An operation does not accept a value; the text says what is allowed. 422 in the API."""
 
 
 class SessionBusy(GoclawError):
@@ -479,10 +475,6 @@ class NotAChat(GoclawError):
 
 class ApprovalClosed(GoclawError):
     """A question about a tool call is answered already, or has expired."""
-
-
-class WrongDecision(GoclawError):
-    """A question about a tool call has other possible answers."""
 
 
 class NotRewindable(GoclawError):

@@ -27,10 +27,6 @@ PREFIX: Final = "goclaw_"
 _TOKEN: Final = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}")
 
 
-class BadToken(GoclawError):
-    """A token cannot have this name or this end."""
-
-
 class TokenExists(GoclawError):
     """A token has this name already."""
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from goclaw_py.core.actors import AccessRole, Least
-from goclaw_py.core.errors import NotFound
+from goclaw_py.core.errors import NotAccepted, NotFound
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.web_links import SECRET_BYTES, secret_hash
 from goclaw_py.operations.access import changes
 from goclaw_py.operations.declare import operation
 from goclaw_py.records import SignIn, Store, Token
-from goclaw_py.records.tokens import NAME_RULE, PREFIX, BadToken, TokenExists, is_token_name
+from goclaw_py.records.tokens import NAME_RULE, PREFIX, TokenExists, is_token_name
 
 log = logging.getLogger(__name__)
 
@@ -71,14 +71,14 @@ class Access:
     ) -> NewToken:
         """Make a token. ``reads_text``: a viewer may read the text of messages; others may anyway.
 
-        Raises ``BadToken`` for a wrong name or an end that is past, and ``TokenExists``.
+        Raises ``NotAccepted`` for a wrong name or an end that is past, and ``TokenExists``.
         """
         now = self._clock.now()
         token = Token(name, role, reads_text or role is not AccessRole.VIEWER, now, expires_at)
         if not is_token_name(name):
-            raise BadToken(NAME_RULE)
+            raise NotAccepted(NAME_RULE)
         if not token.is_valid(now):
-            raise BadToken("the end of a token must be in the future")
+            raise NotAccepted("the end of a token must be in the future")
         secret = f"{PREFIX}{secrets.token_urlsafe(SECRET_BYTES)}"
         if not await self._store.add_token(token, secret_hash(secret)):
             raise TokenExists(f"there is a token {name!r}; revoke it, or take another name")

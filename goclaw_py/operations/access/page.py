@@ -11,8 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.core.actors import AccessRole
-from goclaw_py.core.errors import NotFound
-from goclaw_py.records.tokens import BadToken, TokenExists
+from goclaw_py.core.errors import NotAccepted, NotFound
+from goclaw_py.records.tokens import TokenExists
 from goclaw_py.web.guard import sign_in_of
 from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 from goclaw_py.web.sign_ins import SignIns
@@ -81,7 +81,7 @@ def _token_routes(service: PageServices) -> list[Route]:
             made = await access.create_token(
                 name, AccessRole(role), reads_text=given.get("text") == "yes", expires_at=end
             )
-        except (BadToken, TokenExists) as error:
+        except (NotAccepted, TokenExists) as error:
             status = 409 if isinstance(error, TokenExists) else 422
             again = await facts(typed=name, error=str(error))
             return service.answer(request, "access/tokens.html", again, status)

@@ -7,7 +7,7 @@ import logging
 from goclaw_py.chat.outbound import approval_texts
 from goclaw_py.core.actors import Least
 from goclaw_py.core.approvals import Approval, Decision, ToolGrant
-from goclaw_py.core.errors import ApprovalClosed, NotFound, WrongDecision
+from goclaw_py.core.errors import ApprovalClosed, NotAccepted, NotFound
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.approvals import changes
@@ -38,17 +38,17 @@ class Approvals:
         """Answer a question as an operator; its run continues when all of them are answered.
 
         ``rule``: the tool of the rule that ``Decision.ALWAYS`` adds, which the operator has read.
-        Raises ``NotFound``, ``ApprovalClosed``, and ``WrongDecision`` with the possible answers
+        Raises ``NotFound``, ``ApprovalClosed``, and ``NotAccepted`` with the possible answers
         or with the rule.
         """
         asked = await self.get(prefix)
         if decision not in asked.request.decisions:
             possible = ", ".join(asked.request.decisions)
-            raise WrongDecision(f"the answer to {asked.id} can be {possible}, not {decision}")
+            raise NotAccepted(f"the answer to {asked.id} can be {possible}, not {decision}")
         tool = asked.request.tool
         if decision is Decision.ALWAYS and rule != tool:
             text = approval_texts.rule(asked.agent, tool)
-            raise WrongDecision(f"“always” adds this rule: {text} To add it, give rule: {tool}")
+            raise NotAccepted(f"“always” adds this rule: {text} To add it, give rule: {tool}")
         done = await decide(self._store, asked, decision, by="", now=self._clock.now())
         if done is None:
             raise ApprovalClosed(f"{asked.id} has been answered already, or its time is over")

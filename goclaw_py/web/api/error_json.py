@@ -38,9 +38,8 @@ from goclaw_py.core.errors import (
     UnknownAgent,
     UnknownJob,
     UploadTooLarge,
-    WrongDecision,
 )
-from goclaw_py.records.tokens import BadToken, TokenExists
+from goclaw_py.records.tokens import TokenExists
 from goclaw_py.web.api.wire import ApiError, Unreadable, dump, read
 from goclaw_py.web.roles import RoleTooLow
 
@@ -61,7 +60,6 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (SessionBusy, 409),
     (NotAChat, 409),
     (ApprovalClosed, 409),
-    (WrongDecision, 422),
     (NotRewindable, 409),
     (AlreadyInvited, 409),
     (TooManyConversations, 409),
@@ -72,7 +70,6 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (UnknownJob, 404),
     (NotYours, 403),
     (RoleTooLow, 403),
-    (BadToken, 422),
     (TokenExists, 409),
     (JobChanged, 409),
     (SlugTaken, 409),

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.core.actors import AccessRole
-from goclaw_py.core.errors import NotFound
+from goclaw_py.core.errors import NotAccepted, NotFound
 from goclaw_py.core.web_links import secret_hash
 from goclaw_py.operations.access.operations import Access
-from goclaw_py.records.tokens import BadToken, TokenExists, is_token
+from goclaw_py.records.tokens import TokenExists, is_token
 from tests.support.memory_store import MemoryStore
 from tests.support.work import SetClock
 from tests.unit.web.fakes import NOW
@@ -55,7 +55,7 @@ async def test_only_viewers_may_be_kept_from_texts(access: Access) -> None:
     "x" * 300, "\ud800",
 ])  # fmt: skip
 async def test_a_name_is_something_that_can_be_read(access: Access, name: str) -> None:
-    with pytest.raises(BadToken, match="a name of a token has 1 to 64 characters"):
+    with pytest.raises(NotAccepted, match="a name of a token has 1 to 64 characters"):
         await access.create_token(name, VIEWER)
     assert await access.tokens() == []
 
@@ -79,6 +79,6 @@ async def test_a_name_is_taken_once_and_free_after_it_was_revoked(access: Access
 
 @pytest.mark.parametrize("ago", [timedelta(0), timedelta(seconds=1), timedelta(days=10_000)])
 async def test_an_end_is_to_come(access: Access, ago: timedelta) -> None:
-    with pytest.raises(BadToken, match="must be in the future"):
+    with pytest.raises(NotAccepted, match="must be in the future"):
         await access.create_token("ci", VIEWER, expires_at=NOW - ago)
     assert await access.tokens() == []
