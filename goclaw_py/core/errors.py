@@ -409,14 +409,14 @@ class SlugTaken(JobError):
 
 
 class UnknownJob(JobError):
-    """No job, or more than one (``several`` names them), has this id, slug or prefix."""
+    """No job, or more than one (``several`` names them), has this id, its beginning, or name."""
 
     def __init__(self, name: str, *, several: str = "") -> None:
         shown = name if len(name) <= 80 else name[:80] + "…"
-        what = f"several jobs begin with {shown!r}: {several}" if several else f"no job {shown!r}"
+        what = f"{shown!r} is not unique: {several}" if several else f"no job {shown!r}"
         super().__init__(what)
         self.asked = name
-        self.several = bool(several)
+        self.several = several
 
 
 class NotYours(JobError):

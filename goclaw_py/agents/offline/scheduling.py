@@ -175,30 +175,21 @@ def _line(each: dict[str, Any], here: _Here) -> str:
 
 
 async def _delete(turn: OfflineTurn) -> str:
-    schedule = await _named(turn)
-    await turn.use("schedule_delete", schedule_id=schedule)
-    return turn.reply(f"`{turn.said}` is deleted.")
+    job = json.loads(await turn.use("schedule_delete", schedule_id=turn.said))
+    return turn.reply(f"`{job['slug']}` is deleted.")
 
 
 async def _pause(turn: OfflineTurn) -> str:
-    schedule = await _named(turn)
-    await turn.use("schedule_edit", schedule_id=schedule, status="paused")
-    return turn.reply(f"`{turn.said}` is paused.")
+    arguments = {"schedule_id": turn.said, "status": "paused"}
+    job = json.loads(await turn.use("schedule_edit", **arguments))
+    return turn.reply(f"`{job['slug']}` is paused.")
 
 
 async def _resume(turn: OfflineTurn) -> str:
-    schedule = await _named(turn)
+    arguments = {"schedule_id": turn.said, "status": "active"}
+    job = json.loads(await turn.use("schedule_edit", **arguments))
     here = await _here(turn)
-    job = json.loads(await turn.use("schedule_edit", schedule_id=schedule, status="active"))
-    return turn.reply(f"`{turn.said}` runs again, next {_due(job, here)}.")
-
-
-async def _named(turn: OfflineTurn) -> str:
-    """Return the id of a schedule by its name; the text itself if none or several have it."""
-    said = turn.said.casefold()
-    seen = (await _search(turn, name=turn.said, limit=50))["schedules"]
-    same = [each for each in seen if said in (each["slug"], (each["name"] or "").casefold())]
-    return str(same[0]["schedule_id"]) if len(same) == 1 else turn.said
+    return turn.reply(f"`{job['slug']}` runs again, next {_due(job, here)}.")
 
 
 _WHEN = r"at\s+\S+|tomorrow\s+(?:at\s+)?\S+"

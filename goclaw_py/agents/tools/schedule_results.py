@@ -163,8 +163,9 @@ def _words(error: JobError) -> str:
             return f"invalid cron expression: {expression}: {error.reason}{advice}"
         case BadSchedule():
             return f"invalid schedule cadence: {_reason(error)}"
-        case UnknownJob(asked=asked, several=True):
-            return f"several schedule ids begin with {asked}: give the complete schedule_id"
+        case UnknownJob(asked=asked, several=several) if several:
+            what = truncate(asked, _SHOWN_CHARS)
+            return f"several schedules fit {what}: {several}; give the schedule_id"
         case UnknownJob(asked=asked):
             return f"schedule not found: {truncate(asked, _SHOWN_CHARS)}"
         case NotYours(asked=asked, owner=owner):

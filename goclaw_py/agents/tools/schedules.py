@@ -5,7 +5,6 @@ Source: SPEC AGENT-6, CRON-2, SEC-3. They are offered to runs that may use the j
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -38,6 +37,8 @@ from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.records import JobQuery
 from goclaw_py.runs.toolbox import ToolContext
 from goclaw_py.schedule.jobs.models import (
+    MAX_NAME_CHARS,
+    NOT_IN_NAMES,
     FixedMessage,
     Job,
     JobState,
@@ -51,9 +52,6 @@ from goclaw_py.schedule.jobs.schedule import Cron, Timing, check, spaced
 
 _KINDS: Final[dict[CadenceType, str]] = {"cron": "cron", "once": "at", "interval": "every"}
 _OVER: Final = (JobState.COMPLETED, JobState.FAILED, JobState.DISABLED)
-
-_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""The format of ids and slugs."""
 
 
 class ScheduleTool(Tool[A]):
@@ -264,9 +262,9 @@ async def _local_now(service: JobService, asker: Requester) -> datetime:
 
 
 def _id(given: str) -> str:
-    """Return a stripped id or slug. Raises ``UnknownJob`` for other formats (SPEC SEC-3)."""
+    """Return a stripped id, slug or name. Raises ``UnknownJob`` for anything else (SPEC SEC-3)."""
     asked = given.strip()
-    if not _ID.fullmatch(asked):
+    if not asked or len(asked) > MAX_NAME_CHARS or NOT_IN_NAMES.search(asked):
         raise UnknownJob(asked)
     return asked
 

@@ -29,7 +29,7 @@ from goclaw_py.records import GatewayJobStore, InboxRow, JobQuery
 from goclaw_py.schedule.jobs import texts
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence
 from goclaw_py.schedule.jobs.job_json import job_of
-from goclaw_py.schedule.jobs.models import FixedMessage, JobSpec, JobState
+from goclaw_py.schedule.jobs.models import OPEN, FixedMessage, JobSpec, JobState
 from goclaw_py.schedule.jobs.reminders import again_at
 from goclaw_py.schedule.jobs.schedule import At
 
@@ -40,9 +40,6 @@ LISTED = 20
 
 COMING = 3
 """The number of next jobs that ``/status`` shows."""
-
-_LISTED_STATES = (JobState.ACTIVE, JobState.PAUSED, JobState.DISABLED, JobState.FAILED)
-"""Without finished jobs: a model's reminders are kept, and become many."""
 
 _LISTS = 1000
 """The number of chats whose last list is stored."""
@@ -116,18 +113,23 @@ class JobCommands:
         if not command.action:
             return await self._list(by, chat)
         act = self._acts.get(command.action)
-        _, asked, *_ = [*command.line.split(), ""]
+        asked = command.line.partition(" ")[2].strip()
         if act is None or not asked:
             return texts.HOW if act else texts.unknown_action(command.action)
         if asked.isascii() and asked.isdigit():
             numbered = self._lists.get(chat)
             if numbered is None:
-                return texts.list_again(await self._list(by, chat))
+                listed = await self._list(by, chat)
+                return texts.list_again(listed) if self._lists[chat] else listed
             if not 1 <= int(asked[:9]) <= len(numbered):
                 return texts.unknown_number(asked)
             asked = numbered[int(asked) - 1]
         try:
             return await act(asked, by)
+        except UnknownJob as error:
+            if error.several:
+                return texts.which_one(asked, await self._list(by, chat))
+            return texts.refused(error)
         except JobError as error:
             return texts.refused(error)
 
@@ -158,7 +160,7 @@ class JobCommands:
         return texts.next_jobs(page.jobs, zone, self._service.clock.now(), enabled=enabled)
 
     async def _list(self, by: Requester, chat: Target) -> str:
-        page = await self._service.search(JobQuery(states=_LISTED_STATES, limit=LISTED), by)
+        page = await self._service.search(JobQuery(states=OPEN, limit=LISTED), by)
         self._lists[chat] = tuple(job.id for job in page.jobs)
         zone, enabled = await self.zone(by), self._service.rules.enabled
         return texts.jobs(page.jobs, page.total, zone, self._service.clock.now(), enabled=enabled)
@@ -235,7 +237,7 @@ class JobCommands:
         try:
             await self._copy(ran, slug, at, by)
         except SlugTaken:
-            there = await self._service.get(slug, by)
+            there = await self._service.get(slug, by, is_slug=True)
             if there.state is JobState.ACTIVE and there.next_run_at is not None:
                 at = there.next_run_at
                 if action is JobAction.AGAIN:

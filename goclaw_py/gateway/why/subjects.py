@@ -29,7 +29,7 @@ from goclaw_py.operations.explanation import Cure, Explanation, Subject, Subject
 from goclaw_py.operations.heartbeats import why as heartbeats
 from goclaw_py.operations.nodes import why as nodes
 from goclaw_py.records import JobQuery, SessionQuery
-from goclaw_py.schedule.jobs.models import SLUG, Job
+from goclaw_py.schedule.jobs.models import OPEN, SLUG, Job, is_called
 
 MAX_CHARS: Final = 512
 """The longest name."""
@@ -254,13 +254,11 @@ async def _runs(src: Sources, about: str) -> list[FoundSubject]:
 
 
 async def _jobs(src: Sources, about: str) -> list[FoundSubject]:
-    """Find by slug, id, prefix of an id, or title; a deleted job by slug or id in the log."""
+    """Find by slug, id, prefix of an id, or name; a deleted job by slug or id in the log."""
     found = await _jobs_named(src, about)
     if not found:
         page = await src.control.jobs.search(JobQuery(name=about, limit=SEARCHED), jobs.OPERATOR)
-        wanted = about.casefold()
-        exact = [job for job in page.jobs if job.spec.title.casefold() == wanted]
-        found = exact or list(page.jobs)
+        found = list(page.jobs)
     if found:
         return [_job(src, job) for job in found]
     log = [
@@ -280,7 +278,13 @@ def _job(src: Sources, job: Job) -> FoundSubject:
 
 
 async def _jobs_named(src: Sources, about: str) -> list[Job]:
-    return await src.store.find_jobs(about) if SLUG.fullmatch(about) else []
+    """Find by slug, id, prefix of an id, or whole name, as ``JobService`` does."""
+    found = await src.store.find_jobs(about) if SLUG.fullmatch(about) else []
+    if any(job.state in OPEN or job.spec.slug != about for job in found):
+        return found
+    page = await src.control.jobs.search(JobQuery(name=about, limit=SEARCHED), jobs.OPERATOR)
+    called = [job for job in page.jobs if is_called(job, about)]
+    return [job for job in called if job.state in OPEN] or called or found
 
 
 async def _sessions(src: Sources, about: str) -> list[FoundSubject]:

@@ -21,7 +21,7 @@ from goclaw_py.core.errors import (
 )
 from goclaw_py.core.ids import JobId, OccurrenceId, SessionKey
 from goclaw_py.core.messages import Target
-from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.pagination import FOUND, Cursor
 from goclaw_py.core.targets import Maker
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_id
@@ -41,10 +41,12 @@ from goclaw_py.schedule.jobs.creation import JobCreationRules, changed, made, ow
 from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.job_json import job_of
 from goclaw_py.schedule.jobs.models import (
+    OPEN,
     FixedMessage,
     Job,
     JobState,
     Notify,
+    is_called,
     session_for,
     slug_for,
 )
@@ -56,6 +58,9 @@ log = logging.getLogger(__name__)
 _UTC = "UTC"
 _MOST_RUNS = 1000
 """Limit of active runs, newest first, among which blocking runs are found (SPEC OPS-4)."""
+
+_MOST_NAMED = 1000
+"""Limit of jobs with a text in their names, among which those with exactly this name are found."""
 
 _TRIES = 5
 """Limit of attempts of a change that conflicts with concurrent changes."""
@@ -70,10 +75,14 @@ def refused(_name: str, _arguments: object, error: GoclawError) -> GoclawError:
 
 
 class JobService:
-    """Jobs, selected by id, unique prefix of an id, or slug.
+    """Jobs, selected by id, unique prefix of an id, slug, or name.
+
+    A slug is searched among the requester's own jobs first. A finished job never takes precedence
+    over open ones with the same name, and a name of several open jobs selects none. In chats, names
+    count as much as slugs; elsewhere an open job is selected by its slug whatever others are named.
 
     Each method may raise ``StoreUnavailable``; methods that take a job, ``UnknownJob`` and
-    ``NotYours``. A slug is searched among the requester's own jobs first.
+    ``NotYours``.
 
     Args:
         run_now: Starts a manual run of a job in any state; None: this process has none.
@@ -193,21 +202,31 @@ class JobService:
     # ------------------------------------------------------------------ looking
 
     @operation("GET /api/jobs/{job}", Least.VIEWER, read=job_of)
-    async def get(self, job: str, by: Requester) -> Job:
-        """Return a job."""
+    async def get(self, job: str, by: Requester, *, is_slug: bool = False) -> Job:
+        """Return a job.
+
+        With ``is_slug``, ``job`` is an id or a slug, whatever other jobs are called.
+        """
         own = await self._store.find_jobs(job, owner=owner_for(by))
         found = own or await self._store.find_jobs(job)
         if by.owner is not None and not own:
             # Only a caller with the full id learns that the job exists.
             if any(one.id == job for one in found):
                 raise NotYours(job, by.owner)
-            raise UnknownJob(job)
+            found = []
+        if not (is_slug or _is_exact(found, job, by)):
+            found = await self._open_jobs_named(job, by) or found
         if len(found) > 1:
-            names = ", ".join(f"{one.spec.slug} ({short_id(one.id)})" for one in found)
+            names = ", ".join(f"{one.spec.slug} ({short_id(one.id)})" for one in found[:FOUND])
             raise UnknownJob(job, several=names)
         if not found:
             raise UnknownJob(job)
         return found[0]
+
+    async def _open_jobs_named(self, name: str, by: Requester) -> list[Job]:
+        """Return the requester's open jobs with this name or slug, ignoring case."""
+        query = JobQuery(owner=by.owner, name=name, states=OPEN, limit=_MOST_NAMED)
+        return [job for job in (await self._store.jobs(query)).jobs if is_called(job, name)]
 
     @operation("GET /api/jobs", Least.VIEWER, read=answers.page_of)
     async def search(self, query: JobQuery, by: Requester) -> JobPage:
@@ -327,6 +346,13 @@ class JobService:
 
 def _facts(job: Job) -> dict[str, object]:
     return {"job": job.id, "slug": job.spec.slug, "owner": job.owner, "state": job.state}
+
+
+def _is_exact(found: Sequence[Job], text: str, by: Requester) -> bool:
+    """Return whether jobs found by slug or id need no comparison with names."""
+    if not found or found[0].spec.slug != text:
+        return bool(found)
+    return by.maker is Maker.OPERATOR and any(job.state in OPEN for job in found)
 
 
 def _awaited(row: LoggedOccurrence, base: JobPolicy) -> SessionKey | None:

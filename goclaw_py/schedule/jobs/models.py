@@ -59,6 +59,10 @@ class JobState(StrEnum):
     """Disabled after failures in a row."""
 
 
+OPEN: Final = (JobState.ACTIVE, JobState.PAUSED, JobState.DISABLED, JobState.FAILED)
+"""Without finished jobs: a model's reminders are kept, and become many."""
+
+
 class Notify(StrEnum):
     """When the result of a job is delivered (SPEC CRON-13)."""
 
@@ -201,6 +205,11 @@ class WorkItem:
     title: str
     body: str = ""
     url: str = ""
+
+
+def is_called(job: Job, name: str) -> bool:
+    """Return whether this is the slug or the name of a job, ignoring case."""
+    return name.casefold() in (job.spec.slug, job.spec.name.casefold())
 
 
 def policy_for(base: JobPolicy, own: Mapping[str, object], maker: Maker) -> JobPolicy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -219,7 +220,10 @@ def jobs(shown: Sequence[Job], total: int, zone: ChatZone, now: datetime, *, ena
     lines = [] if enabled else [OFF]
     if not shown:
         return "\n".join([*lines, NO_JOBS] if enabled else lines)
-    lines += [f"{number}. {_line(job, zone.name, now)}" for number, job in enumerate(shown, 1)]
+    titles = Counter(job.spec.title.casefold() for job in shown)
+    for number, job in enumerate(shown, 1):
+        slug = f" ({job.spec.slug})" if titles[job.spec.title.casefold()] > 1 else ""
+        lines.append(f"{number}. {_title(job.spec.title)}{slug}: {_line(job, zone.name, now)}")
     if total > len(shown):
         lines.append(f"… and {total - len(shown)} more.")
     return "\n".join([*lines, *zone.note(lines), HOW])
@@ -244,7 +248,7 @@ def _line(job: Job, zone: str, now: datetime) -> str:
         when = f"once {friendly(spec.schedule.at, zone, now)}"
     else:
         when = describe(spec.schedule, spec.zone).removesuffix(f" ({zone})")
-    facts = [f"{_title(spec.title)}: {when}"]
+    facts = [when]
     match job.state:
         case JobState.ACTIVE:
             facts += _ahead(job, zone, now, is_named=when.endswith(f"({spec.zone})"))
@@ -325,21 +329,21 @@ def list_again(list_of_jobs: str) -> str:
     return f"The numbers may have changed. Please choose from this list:\n{list_of_jobs}"
 
 
+def which_one(name: str, list_of_jobs: str) -> str:
+    """Return the answer to a name of several jobs."""
+    return f"Which “{_title(name)}” do you mean? Please use its number:\n{list_of_jobs}"
+
+
 def refused(error: JobError) -> str:
     """Say why a request was refused; jobs of other owners look like missing ones (SEC-3)."""
     match error:
         case UnknownJob() | NotYours():
-            what = "several jobs begin with" if _is_ambiguous(error) else "there is no job"
-            return _sentence(f"{what} “{truncate(error.asked, _TITLE_CHARS)}”")
+            return _sentence(f"there is no job “{truncate(error.asked, _TITLE_CHARS)}”")
         case TooManyJobs():
             most = "1 job" if error.most == 1 else f"{error.most} jobs"
             return f"The limit of {most} is reached. Delete a job first."
         case _:
             return _sentence(str(error))
-
-
-def _is_ambiguous(error: UnknownJob | NotYours) -> bool:
-    return isinstance(error, UnknownJob) and error.several
 
 
 def done(title: str) -> str:

@@ -269,7 +269,7 @@ async def _found(service: JobService, slug: str) -> Job:
         raise UnknownJob(slug)
     # The service also takes an id, and the beginning of one.
     try:
-        job = await service.get(slug, BY)
+        job = await service.get(slug, BY, is_slug=True)
     except NotYours as error:
         raise UnknownJob(slug) from error
     if job.spec.slug != slug:

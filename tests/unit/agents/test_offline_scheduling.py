@@ -173,13 +173,21 @@ async def test_a_schedule_is_paused_resumed_and_deleted_by_any_of_its_names(
     await said(world, "every 10 minutes drink water now and then")
     (job,) = [job for job in await jobs(world) if job.spec.slug == "drink-water"]
     called = {"slug": "drink-water", "name": "Drink Water", "id": job.id}[by]
-    assert await said(world, f"pause schedule {called}") == f"`{called}` is paused."
+    assert await said(world, f"pause schedule {called}") == "`drink-water` is paused."
     assert (await world.service.get(job.id, asker())).state is JobState.PAUSED
     await asyncio.sleep(60)
     resumed = await said(world, f"resume schedule {called}")
-    assert resumed == f"`{called}` runs again, next today 08:45."
-    assert await said(world, f"delete schedule {called}") == f"`{called}` is deleted."
+    assert resumed == "`drink-water` runs again, next today 08:45."
+    assert await said(world, f"delete schedule {called}") == "`drink-water` is deleted."
     assert [left.spec.name for left in await jobs(world)] == ["drink water now and then"]
+
+
+async def test_a_name_of_several_schedules_is_a_question(world: Schedules) -> None:
+    await said(world, "every 10 minutes drink water")
+    await said(world, "every 20 minutes drink water")
+    reply = await said(world, "delete job drink water")
+    assert reply.startswith("That did not work: several schedules fit drink water: drink-water")
+    assert await world.stored() == 2
 
 
 async def test_what_is_not_there_cannot_be_deleted(world: Schedules) -> None:

@@ -155,7 +155,7 @@ async def _imported(service: JobService, found: Definition, *, dry_run: bool) ->
 
 async def _existing(service: JobService, slug: str, by: Requester) -> Job | None:
     try:
-        found = await service.get(slug, by)
+        found = await service.get(slug, by, is_slug=True)
     except UnknownJob:
         return None
     # ``get`` also accepts the beginning of an id, so another job may have been found.

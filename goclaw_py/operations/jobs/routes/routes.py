@@ -125,9 +125,13 @@ def _looking(api: APIRouter, control: Control) -> None:
         return _json({"jobs": [job_json(job) for job in page.jobs], "total": page.total})
 
     @serve(api, JobService.get, response_model=JobView)
-    async def get(job: Asked, by: By) -> Response:
-        """Get a job by id, prefix of its id, or slug."""
-        return _job(await control.jobs.get(job, by))
+    async def get(job: Asked, by: By, *, is_slug: bool = False) -> Response:
+        """Get a job by id, prefix of its id, slug, or name; with ``is_slug`` not by name.
+
+        A name that several open jobs have selects none. A finished job takes no precedence over
+        open ones of its name.
+        """
+        return _job(await control.jobs.get(job, by, is_slug=is_slug))
 
 
 def _history(api: APIRouter, control: Control) -> None:

@@ -265,11 +265,52 @@ async def test_another_number_or_word_finds_nothing(chats: Chats) -> None:
     await chats.ask("/jobs")
     for number in ("0", "2", "21", "9" * 5000, "00"):
         assert (await chats.ask(f"/jobs delete {number}")).startswith("There is no number ")
-    for word in ("WATER", "-1", "²", "٣", "../x", "%", "x" * 5000):
+    for word in ("wat", "-1", "²", "٣", "../x", "%", "x" * 5000):
         answer = await chats.ask(f"/jobs delete {word}")
         assert answer.startswith("There is no job “")
         assert len(answer) < 100
-    assert await chats.ask("/jobs delete water") == "Deleted “water”."
+    assert await chats.ask("/jobs delete WATER") == "Deleted “water”."
+
+
+async def test_a_chat_without_jobs_is_not_asked_to_choose_one(chats: Chats) -> None:
+    assert await chats.ask("/jobs pause 9") == texts.NO_JOBS
+
+
+async def test_a_finished_job_takes_no_precedence_over_open_ones_of_its_name(chats: Chats) -> None:
+    """CRON-11: a name that several open jobs have is a question, which lists them by slug."""
+    finished = await chats.make(chats.soon(), "stretch")
+    await chats.happened(finished, deleted=False)
+    await chats.make(WATER, "Stretch")
+    assert await chats.ask("/jobs pause stretch") == "“Stretch” is paused."
+    await chats.make(WATER, "Stretch", FixedMessage("legs"))
+    answer = await chats.ask("/jobs delete stretch")
+    question, *lines = answer.splitlines()
+    assert question == "Which “stretch” do you mean? Please use its number:"
+    assert [line.split(":")[0] for line in lines[:2]] == [
+        "1. Stretch (stretch-3)",
+        "2. Stretch (stretch-2)",
+    ]
+    assert len(await chats.all()) == 3
+    assert await chats.ask("/jobs delete 1") == "Deleted “Stretch”."
+    assert await chats.ask("/jobs delete stretch") == "Deleted “Stretch”."
+    assert [job.id for job in await chats.all()] == [finished.id]
+    assert await chats.ask("/jobs delete stretch") == "Deleted “stretch”."
+
+
+async def test_operators_select_an_open_job_by_its_slug_whatever_others_are_called(
+    chats: Chats,
+) -> None:
+    finished = await chats.make(chats.soon(), "tea")
+    await chats.happened(finished, deleted=False)
+    operator = Requester(None)
+    assert (await chats.service.get("tea", operator)).id == finished.id
+    second = await chats.make(WATER, "Tea")
+    assert (await chats.service.get("tea", operator)).id == second.id
+    assert (await chats.service.get("tea", operator, is_slug=True)).id == finished.id
+    await chats.make(WATER, "Tea")
+    with pytest.raises(UnknownJob, match=r"'tea' is not unique: tea-3 \(.*, tea-2 \("):
+        await chats.service.get("tea", operator)
+    assert (await chats.service.get("tea-2", operator)).id == second.id
 
 
 async def test_a_foreign_job_is_no_job_by_name_or_by_id(chats: Chats) -> None:
