@@ -113,7 +113,7 @@ def build_agent(spec: AgentSpec) -> AgentLoop:
         raise SettingError(f"agents.{spec.name}.fallback", list(spec.fallback), only)
     prefix, colon, name = spec.model.strip().partition(":")
     if not colon and prefix == "offline":
-        return OfflineAgent()
+        return OfflineAgent(approval=spec.approval)
     if not colon and prefix == "command":
         return _command(spec)
     if prefix == "python" and name:

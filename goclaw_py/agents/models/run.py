@@ -24,7 +24,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.usage import UsageLimits
 
-from goclaw_py.agents.models.approval import CallJudge
+from goclaw_py.agents.models.approval import ReplayJudge
 from goclaw_py.agents.models.compaction import (
     CHARS_PER_TOKEN,
     KEPT,
@@ -144,12 +144,7 @@ class ModelRun:
         if request.steps:
             self._model = ReplayModel(self._model, self._replay)
         boxes = (request.tools,) if inputs.servers is None else (request.tools, inputs.servers)
-        judge = CallJudge(
-            inputs.approval,
-            self._replay,
-            can_ask=request.can_ask,
-            is_granted=request.is_granted,
-        )
+        judge = ReplayJudge(inputs.approval, self._replay, request)
         self._tools = RunTools(boxes, request, self._replay, judge)
         self._instructions = _instructions(
             inputs, request, with_interrupted=not request.steps or replay is None

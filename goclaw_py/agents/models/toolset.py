@@ -15,7 +15,8 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.toolsets.abstract import SchemaValidatorProt, ToolsetTool
 
-from goclaw_py.agents.models.approval import CallJudge, Judgement
+from goclaw_py.agents.approval import Judgement
+from goclaw_py.agents.models.approval import ReplayJudge
 from goclaw_py.agents.models.replay import UNKNOWN_RESULT, Replay
 from goclaw_py.core.approvals import ApprovalRequest
 from goclaw_py.core.errors import ApprovalNeeded, ToolFailed
@@ -50,7 +51,7 @@ class RunTools(AbstractToolset[None]):
     """
 
     def __init__(
-        self, boxes: Sequence[Toolbox], request: RunRequest, replay: Replay, judge: CallJudge
+        self, boxes: Sequence[Toolbox], request: RunRequest, replay: Replay, judge: ReplayJudge
     ) -> None:
         self._request = request
         self._replay = replay

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from goclaw_py.agents.approval import CallJudge
 from goclaw_py.agents.offline.phrases import (
     HEARTBEAT_ANSWERS,
     TALKING,
@@ -14,6 +15,7 @@ from goclaw_py.agents.offline.phrases import (
 )
 from goclaw_py.agents.offline.scheduling import SCHEDULING
 from goclaw_py.agents.offline.turn import Answer, OfflineTurn, phrase, quote
+from goclaw_py.core.approvals import NO_APPROVALS, ApprovalPolicy
 from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.runs.agent_loop import AgentResult, Emit, FilePart, RunRequest
@@ -79,16 +81,19 @@ def _find(request: RunRequest, prompt: str) -> tuple[Answer, str, str]:
 class OfflineAgent:
     """Answers a few phrases. ``tick_s`` is the pace of slow ones, in seconds.
 
-    The same request always gets the same answer, unless that depends on tools.
+    The same request always gets the same answer, unless that depends on tools. After an approval
+    the run begins again: its calls have the same ids, by which the decisions name them.
     """
 
-    def __init__(self, *, tick_s: float = 1.0) -> None:
+    def __init__(self, *, tick_s: float = 1.0, approval: ApprovalPolicy = NO_APPROVALS) -> None:
         self._tick_s = tick_s
+        self._approval = approval
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Answer the prompt. The streamed text is exactly the reply."""
         answer, said, rest = _find(request, request.own_texts.strip())
-        turn = OfflineTurn(said, rest, request, self._tick_s, emit, _understands)
+        judge = CallJudge(self._approval, can_ask=request.can_ask, is_granted=request.is_granted)
+        turn = OfflineTurn(said, rest, request, self._tick_s, emit, _understands, judge)
         try:
             return AgentResult(await answer(turn))
         except ToolFailed as error:

@@ -7,10 +7,13 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from goclaw_py.core.errors import ToolFailed
+from goclaw_py.agents.approval import CallJudge
+from goclaw_py.core.errors import ApprovalNeeded, ToolFailed
 from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted
+from goclaw_py.core.run_steps import DecisionStep
 from goclaw_py.core.text import truncate
 from goclaw_py.runs.agent_loop import Emit, RunRequest
+from goclaw_py.runs.toolbox import ToolSpec
 
 _QUOTE_CHARS = 120
 _RESULT_CHARS = 2_000
@@ -29,6 +32,7 @@ class OfflineTurn:
     tick_s: float
     emit: Emit
     understands: Callable[[str], bool]
+    judge: CallJudge
     calls: int = 0
     """The number of tool calls so far."""
 
@@ -38,12 +42,18 @@ class OfflineTurn:
         return text
 
     async def use(self, name: str, /, **arguments: object) -> str:
-        """Call a tool, and report it as any agent loop does. Raises ``ToolFailed``."""
+        """Call a tool, and report it as any agent loop does.
+
+        Raises ``ToolFailed``, and ``ApprovalNeeded`` if a person has to allow it first.
+        """
         tools = self.request.tools
         self.calls += 1
         call_id = f"call-{self.calls}"
-        effects = any(spec.side_effects for spec in tools.specs if spec.name == name)
+        spec = next((spec for spec in tools.specs if spec.name == name), None)
         given = json.dumps(arguments, ensure_ascii=False)
+        if spec is not None:
+            await self._check(spec, call_id, given)
+        effects = spec is not None and spec.side_effects
         self.emit(ToolStarted(call_id, name, given, side_effects=effects))
         await self.request.recorded()
         try:
@@ -55,6 +65,17 @@ class OfflineTurn:
             raise
         self.emit(ToolEnded(call_id, name, ok=True, result=truncate(result, _RESULT_CHARS)))
         return result
+
+    async def _check(self, spec: ToolSpec, call_id: str, arguments: str) -> None:
+        decision = None
+        for step in self.request.steps:
+            if isinstance(step, DecisionStep) and step.call_id == call_id:
+                decision = step.decision
+        judgement = await self.judge.judge_new(spec, call_id, arguments, decision)
+        if judgement.asks is not None:
+            raise ApprovalNeeded((judgement.asks,))
+        if judgement.refusal:
+            raise ToolFailed(judgement.refusal)
 
     async def report(self, name: str, /, **arguments: object) -> str:
         """Call a tool, and reply with its result. Raises ``ToolFailed``."""

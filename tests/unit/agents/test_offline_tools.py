@@ -8,13 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from goclaw_py.agents.build import build_agent
 from goclaw_py.agents.offline import PHRASES, OfflineAgent
+from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.agents.tools import Permissions
 from goclaw_py.chat.outbound import texts as wording
-from goclaw_py.core.ids import AgentName
+from goclaw_py.core.approvals import ApprovalPolicy, ApprovalRequest, Decision
+from goclaw_py.core.errors import ApprovalNeeded
+from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.messages import FileKind, OutFile, Target
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted
+from goclaw_py.core.run_steps import DecisionStep
 from tests.support.tools import ToolHost
 from tests.unit.agents.builders import Events, request
 
@@ -70,6 +75,45 @@ async def test_every_call_is_reported_from_its_start_to_its_end(service: ToolHos
         ToolEnded("call-2", "send_file", ok=True, result="note.txt will be sent with your answer."),
         TextDelta("Here it is."),
     ]
+
+
+async def test_a_call_waits_for_the_approval_that_the_settings_want(service: ToolHost) -> None:
+    """SPEC AGENT-11: approvals can be tried without a key; only what is allowed is done."""
+    agent = build_agent(AgentSpec(MAIN_AGENT, approval=ApprovalPolicy(ask=("send_file",))))
+    asked = replace(
+        request("file secret"),
+        tools=service.tools(RIGHTS),
+        workspace=service.workspace,
+        can_ask=True,
+        steps=(DecisionStep("call-1", Decision.ONCE),),
+    )
+    with pytest.raises(ApprovalNeeded) as needed:
+        await agent.run(asked, Events())
+    sent = json.dumps({"path": "sent/run-1.txt", "name": "note.txt"})
+    assert needed.value.requests == (ApprovalRequest("call-2", "send_file", sent),)
+    assert service.attached == []
+    for decision, reply in (
+        (Decision.DENY, "That did not work: This call was not made: a person has denied it. "),
+        (Decision.ONCE, "Here it is."),
+    ):
+        steps = (*asked.steps, DecisionStep("call-2", decision))
+        events = Events()
+        result = await agent.run(replace(asked, steps=steps), events)
+        assert result.text.startswith(reply)
+        ends = [event.name for event in events if isinstance(event, ToolEnded)]
+        assert ends == ["write_file", "send_file"][: 2 if decision.allows else 1]
+    assert len(service.attached) == 1
+
+
+async def test_a_call_that_nobody_may_approve_or_that_is_denied_is_refused(
+    service: ToolHost,
+) -> None:
+    for policy in (ApprovalPolicy(deny=("write_*",)), ApprovalPolicy(allow=("read_file",))):
+        agent = OfflineAgent(approval=policy)
+        asked = replace(request("write a.txt hi"), tools=service.tools(RIGHTS))
+        result = await agent.run(replace(asked, workspace=service.workspace), Events())
+        assert result.text.startswith("That did not work: This call was not made: ")
+        assert not (service.workspace / "a.txt").exists()
 
 
 async def test_a_tool_that_fails_is_reported_and_told_politely(service: ToolHost) -> None:
