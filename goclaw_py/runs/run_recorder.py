@@ -209,8 +209,8 @@ class RunRecorder:
         self, ended: Ending, error: BaseException | None
     ) -> tuple[Ending, BaseException | None]:
         """Return the end of a run that a budget or a question has ended, or that is lost."""
-        if isinstance(error, ApprovalNeeded) and ended.outcome is Outcome.FAILED:
-            return replace(ended, outcome=Outcome.INTERRUPTED, reason=Reason.APPROVAL), error
+        if isinstance(error, ApprovalNeeded) and ended == Ending(ended.run_id, Outcome.INTERRUPTED):
+            return replace(ended, reason=Reason.APPROVAL), error
         if ended.reason is Reason.BUDGET and error is None:
             error = self.over
         elif isinstance(error, BudgetReached) and ended.outcome is Outcome.FAILED:

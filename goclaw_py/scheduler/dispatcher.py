@@ -14,6 +14,7 @@ from functools import partial
 from typing import Protocol, assert_never
 
 from goclaw_py.core.concurrency import work_on
+from goclaw_py.core.errors import ApprovalNeeded
 from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.scheduler.effects import (
@@ -261,6 +262,8 @@ class Dispatcher:
         else:
             error = task.exception()
             outcome = Outcome.COMPLETED if error is None else Outcome.FAILED
+            if isinstance(error, ApprovalNeeded):
+                outcome = Outcome.INTERRUPTED  # it has not failed: another run continues it
         self._carry_out(self._scheduler.finish(run_id, outcome, self._loop.time()), error)
         self._changed.set()
 

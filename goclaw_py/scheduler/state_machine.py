@@ -399,7 +399,7 @@ class RequestStateMachine:
         lane.run_times.add(now - request.started_at)
         if outcome is _FAILED:
             lane.failed += 1
-        elif outcome is not _COMPLETED:
+        elif outcome not in (_COMPLETED, Outcome.INTERRUPTED):
             lane.cancelled += 1
 
     def _cancel(self, request: Request, outcome: Outcome, reason: Reason, now: float) -> None:

@@ -123,6 +123,8 @@ async def test_a_call_is_asked_about_with_buttons_and_goes_on_after_the_answer()
         assert await gateway.texts_in_history() == ["pay Bob", "paid: once"]
         runs = await gateway.store.runs()
         assert [run.reason for run in runs] == [None, Reason.APPROVAL]
+        (lane,) = [one for one in gateway.dispatcher.lanes() if one.name == "main"]
+        assert (lane.finished, lane.failed, lane.cancelled) == (2, 0, 0)
         assert gateway.pending == []
 
 
