@@ -322,7 +322,10 @@ class InboxStore(Protocol):
         """Return the row of a message by its external id, or None if it is not stored."""
 
     async def letters_of(self, run: RunId) -> list[DeadLetter]:
-        """Return the rows that a run answers or answered, in order of arrival."""
+        """Return the rows that a run began with or took in, in order of arrival.
+
+        Another run, which their ``run_id`` names, answers those that it did not finish.
+        """
 
     async def retry_dead_letters(self, ids: Collection[int], *, now: datetime) -> int:
         """Retry messages that ended without an answer or were stopped, with zero attempts.

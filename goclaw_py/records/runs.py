@@ -221,7 +221,8 @@ class StoredRun:
 
     Args:
         sender: Who asked for it, or for its parent: ``channel/account/id``, ``api``; None: nobody.
-        prompt: The first characters of what it was asked, in lists; "" if that is not known.
+        prompt: The first characters of what it was asked, in lists, and where its history has no
+            prompt; "" if that is not known.
     """
 
     id: RunId
@@ -401,7 +402,10 @@ class RunStore(Protocol):
         """Return runs that were running at some time in ``since <= t < until``, oldest first."""
 
     async def run_prompts(self, runs: Collection[RunId]) -> dict[RunId, str]:
-        """Return the first ``PROMPT_CHARS`` characters of what each run was asked, if stored."""
+        """Return the first ``PROMPT_CHARS`` characters of what each run was asked, if stored.
+
+        One without history has the text of its first message, its job or its task.
+        """
         ...
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:

@@ -153,6 +153,20 @@ async def test_runs_are_found_by_their_prompts(world: World) -> None:
     assert known == {"r0": "Order 100% of \\ milk", "r1": "Ärger 😀", "r2": "x" * PROMPT_CHARS}
 
 
+async def test_a_run_without_history_has_the_text_of_its_message(world: World) -> None:
+    """OPS-2: what a crash or a question has interrupted, and what is in progress."""
+    row = NewInbox(replace(message(1), text="pay Bob"), key_of(ANN), AGENT)
+    (stored,) = (await world.a.accept([row], node=A, now=at(0))).rows
+    await world.a.begin_run(new_run("r0", stored, started_at=at(0)), node=A)
+    for _ in range(2):
+        assert await world.b.run_prompts([RunId("r0")]) == {"r0": "pay Bob"}
+        await world.a.finish_run(end("r0", Outcome.INTERRUPTED), node=A)
+    await world.a.begin_run(new_run("r1", stored, started_at=at(1)), node=A)
+    await world.a.finish_run(end("r1"), node=A)
+    (letter,) = await world.b.letters_of(RunId("r0"))
+    assert (letter.row.id, letter.row.run_id) == (stored.id, "r1")
+
+
 async def test_sessions_are_selected(world: World) -> None:
     for number, target in enumerate((ANN, BOB, WEB)):
         row = NewInbox(message(number, target), key_of(target), AGENT)

@@ -108,6 +108,8 @@ async def test_it_waits_on_no_node_and_its_job_stays_marked(world: World) -> Non
     row = await row_of(world.b, claimed)
     assert (row.status, row.why) == (OccurrenceStatus.WAITING, Why.APPROVAL)
     assert (row.node, row.waits_for, row.finished_at, row.runs) == (None, None, None, ("r1",))
+    # Lists of runs show what the job asks, although the run has left no history.
+    assert await world.b.run_prompts([RunId("r1")]) == {"r1": claimed.job.spec.payload.text}  # type: ignore[union-attr]
     job = await stored_job(world.a, claimed.job)
     assert (job.running, job.next_run_at) == (claimed.id, T0)
     assert await claim_manual(world.a, job) is None

@@ -278,6 +278,8 @@ def show_record(record: RunRecord, names: DisplayNames) -> None:
     if record.steps:
         typer.echo()
         show_table(_STEPS, [_step(step) for step in record.steps], empty="")
+    if run.prompt:
+        typer.echo(f"\nprompt\n{plain(run.prompt)}")
     for stored in record.entries:
         typer.echo(f"\n{clock(stored.at)}  {stored.entry.role.value}\n{plain(stored.entry.text)}")
     if not record.entries:

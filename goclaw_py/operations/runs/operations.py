@@ -28,6 +28,7 @@ from goclaw_py.records import (
     StoredEntry,
     StoredRun,
 )
+from goclaw_py.runs.agent_loop import Role
 from goclaw_py.runs.step_views import StepView, step_view
 from goclaw_py.scheduler.views import ActiveRuns, RunView
 
@@ -128,13 +129,16 @@ class Runs:
         """Return that run with its history entries, messages and steps. Raises ``NotFound``."""
         run = await self.get(prefix)
         entries = await self._store.run_history(run.id)
+        if not any(one.entry.role is Role.USER for one in entries):
+            prompts = await self._store.run_prompts([run.id])
+            run = replace(run, prompt=without_source(prompts.get(run.id, "")))
         said = await self._store.outbox(OutboxQuery(limit=_MESSAGES_SHOWN, run=run.id))
         steps = await self._store.run_steps(run.id)
         views = tuple(step_view(one.number, one.step) for one in steps)
         retryable: tuple[int, ...] = ()
         if run.outcome not in (None, Outcome.COMPLETED):
             letters = await self._store.letters_of(run.id)
-            ends = ((one.row.id, one.row.outcome) for one in letters)
+            ends = ((one.row.id, one.row.outcome) for one in letters if one.row.run_id == run.id)
             retryable = tuple(id_ for id_, end in ends if end not in (None, Outcome.COMPLETED))
         return RunRecord(run, tuple(entries), tuple(reversed(said)), views, retryable)
 

@@ -236,12 +236,8 @@ async def _run(service: PageServices, query: Query) -> Facts:
     control = service.control
     record = await control.runs.record(query.get("id", ""))
     run, now = record.run, service.now()
-    prompt = next((one.entry.text for one in record.entries if one.entry.role is Role.USER), "")
-    if not prompt and run.outcome is None:
-        active = (await control.runs.active()).runs
-        prompt = next(
-            (one.activity.prompt for one in active if one.id == run.id and one.activity), ""
-        )
+    said = (one.entry.text for one in record.entries if one.entry.role is Role.USER)
+    prompt = next(said, run.prompt)
     why = None
     # The id of a run of another program would be searched among all names.
     if _OWN_ID.fullmatch(run.id):

@@ -114,12 +114,13 @@ from inbox
 where channel = $1 and account = $2 and external_id = $3;
 
 -- name: messages_of_run
--- Return the messages that a run answers or has answered, in the order of their arrival.
+-- Return the messages that a run began with or took in, in the order of their arrival; another run
+-- has answered those that it did not finish.
 select
     id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts,
     case when state = 'waiting' then last_run end as asking_run
 from inbox
-where id = any (array(select unnest(inbox) from runs where id = $1)) and run_id = $1
+where id = any (array(select unnest(inbox) from runs where id = $1))
 order by id;
 
 -- name: retry

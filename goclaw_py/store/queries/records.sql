@@ -167,11 +167,25 @@ order by started_at desc, id desc
 limit $1;
 
 -- name: prompts
--- Return the beginning of the first message of each run.
-select distinct on (run_id) run_id, left(text, $2) as prompt
-from history
-where run_id = any($1) and role = 'user'
-order by run_id, id;
+-- Return the beginning of the first message of each run. One without history, as it was interrupted
+-- or is in progress, has the first message that it began with, the prompt of its job, or its task.
+with said as (
+    select distinct on (run_id) run_id, text
+    from history
+    where run_id = any($1) and role = 'user'
+    order by run_id, id
+)
+select r.id as run_id, left(coalesce(said.text, asked.text), $2) as prompt
+from runs as r
+left join said on said.run_id = r.id
+cross join lateral (
+    select case when said.run_id is null then coalesce(
+        (select message ->> 'text' from inbox where id = r.inbox[1]),
+        (select definition #>> '{spec,payload,text}' from job_runs where id = r.occurrence),
+        r.task ->> 'prompt'
+    ) end as text
+) as asked
+where r.id = any($1) and coalesce(said.text, asked.text) is not null;
 
 -- name: active
 -- Return runs that have not ended.

@@ -33,6 +33,8 @@ from goclaw_py.records import (
     SubagentTask,
 )
 from goclaw_py.runs.agent_loop import Role
+from goclaw_py.schedule.jobs.models import Program
+from goclaw_py.store import job_reading
 from goclaw_py.store.text import storable
 from tests.support.memory_store.pages import newest
 from tests.support.memory_store.tables import CUT, MemoryPart, RunRow, SessionRecord
@@ -56,7 +58,8 @@ class MemoryRunRecords(MemoryPart):
         ][: query.limit]
 
     async def run_prompts(self, runs: Collection[RunId]) -> dict[RunId, str]:
-        found = {run.id: self._prompts_of(run) for run in map(_run, self._db.runs.values())}
+        stored = map(_run, self._db.runs.values())
+        found = {run.id: self._prompts_of(run) or self._asked_of(run) for run in stored}
         return {run: found[run][0][:PROMPT_CHARS] for run in runs if found.get(run)}
 
     def _prompts_of(self, run: StoredRun) -> list[str]:
@@ -69,6 +72,17 @@ class MemoryRunRecords(MemoryPart):
             for one in entries
             if one.run_id == run.id and one.entry.role is Role.USER
         ]
+
+    def _asked_of(self, run: StoredRun) -> list[str]:
+        """Return what a run without history was asked, as its messages, job or task have it."""
+        stored = self._db.runs[run.id].new
+        if stored.inbox and stored.inbox[0] in self._db.inbox:
+            return [self._db.inbox[stored.inbox[0]].message.text]
+        row = self._db.cron.logs.get(stored.occurrence) if stored.occurrence else None
+        if row is not None:
+            payload = job_reading.read_job(row.definition).spec.payload
+            return [] if isinstance(payload, Program) else [payload.text]
+        return [stored.task.prompt] if stored.task else []
 
     async def run_density(
         self, since: datetime, until: datetime, *, parts: int, only: RunFilter = ALL_RUNS
