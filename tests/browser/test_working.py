@@ -233,7 +233,7 @@ def test_the_timeline_leads_to_the_record_of_a_run(page: Page, dash: Dashboard) 
     expect(answer).to_contain_text("Wrote plan.txt, 17 bytes.")
     expect(answer).to_contain_text("sent")
     expect(answer).to_contain_text("console recorded")
-    expect(page.get_by_role("region", name="Why?")).to_contain_text("It was answered after")
+    expect(page.get_by_role("region", name="Why?")).to_contain_text("was answered after")
     steps = page.get_by_role("region", name="Steps")
     steps.locator("summary").filter(has_text="write_file").click()
     arguments = steps.locator("details[open] pre").first

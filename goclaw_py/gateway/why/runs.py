@@ -15,7 +15,6 @@ from goclaw_py.core.approvals import Approval
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
-from goclaw_py.core.session_keys import job_of
 from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import duration
 from goclaw_py.gateway.why import outcomes
@@ -79,7 +78,8 @@ class RunHistory:
     """A run with everything that is stored about it.
 
     Args:
-        dead_letters: The messages that it answers, the oldest first.
+        dead_letters: The messages that it began with or took in, the oldest first. Another run
+            has answered those that it did not finish.
         said: Its outgoing messages, the oldest first.
         asked: The questions that it ended to ask, also those of its child runs.
     """
@@ -230,7 +230,10 @@ def _answered(src: Sources, story: RunHistory, ran: str) -> Verdict:
     finished = run.finished_at or run.started_at
     sent_at = last.sent_at or finished
     since = story.dead_letters[0].row.received_at if story.dead_letters else run.submitted_at
-    begin = f"It was answered after {between(since, sent_at)}: "
+    message = "The request"
+    if story.dead_letters:
+        message = f"The message {quoted(story.dead_letters[0].row.message.text)}"
+    begin = f"{message} was answered after {between(since, sent_at)}: "
     sending = sent_at - last.created_at
     if story.wait.is_slow:
         code, what, cures = _slow_wait(src, story)
@@ -275,14 +278,28 @@ def _slow_wait(src: Sources, story: RunHistory) -> tuple[str, str, tuple[Cure, .
 
 
 def _ended(story: RunHistory) -> Verdict:
-    run = story.run
-    end = outcomes.FailedOutcome(
-        run.outcome or Outcome.FAILED, run.reason, run.error or "", run.agent
-    )
-    letters = [one.row.id for one in story.dead_letters if one.row.outcome is not None]
-    retry = letters[0] if letters else None
+    run, end = story.run, _end_of(story)
+    own = [one.row for one in story.dead_letters if one.row.run_id == run.id]
+    retry = next((row.id for row in own if row.outcome is not None), None)
     answer = f"Run {short_id(run.id)} {outcomes.clause(end)}."
-    return conclude(outcomes.code(end), answer, *outcomes.cures(end, run=run.id, retry=retry))
+    later = next((one.row for one in story.dead_letters if one.row.run_id != run.id), None)
+    cures = list(outcomes.cures(end, run=run.id, retry=retry))
+    if later is not None and later.run_id is not None:
+        ended = {None: "has its messages now", Outcome.COMPLETED: "answered its messages"}
+        done = ended.get(later.outcome, "had its messages then, and ended without an answer")
+        answer += f" Run {short_id(later.run_id)} {done}."
+        cures.insert(0, Cure("What that run did", f"goclaw why run:{later.run_id}"))
+    return conclude(outcomes.code(end), answer, *cures)
+
+
+def _end_of(story: RunHistory) -> outcomes.FailedOutcome:
+    """Return how a run ended. Only of the last run the attempts are over."""
+    run = story.run
+    is_last = any(one.row.run_id == run.id for one in story.dead_letters)
+    crashed = "the gateway crashed" if run.reason is Reason.CRASHED and not is_last else ""
+    return outcomes.FailedOutcome(
+        run.outcome or Outcome.FAILED, run.reason, run.error or crashed, run.agent
+    )
 
 
 # ---------------------------------------------------------------------------- chain
@@ -291,12 +308,12 @@ def _ended(story: RunHistory) -> Verdict:
 async def chain(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     """Return every decision, in order."""
     run = story.run
-    steps = [*_request(story), *_waited(src, story)]
+    steps = [*await _request(src, story), *_waited(src, story)]
     steps += await _interrupted_before(src, story)
     model = f", model {run.model}" if run.model else ""
     began = f"run {short_id(run.id)} started in lane {run.lane} on node {run.node}{model}"
     steps.append(ExplanationStep(run.started_at, "started", began))
-    steps += _worked(run)
+    steps += _worked(story)
     steps += approvals.steps(list(story.asked))
     for row in story.said[:_SHOWN]:
         steps += deliveries.steps(row)
@@ -306,10 +323,10 @@ async def chain(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     return steps
 
 
-def _request(story: RunHistory) -> list[ExplanationStep]:
+async def _request(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     run, letters = story.run, story.dead_letters
     if not letters:
-        return [ExplanationStep(run.submitted_at, "asked", _by_whom(run))]
+        return [ExplanationStep(run.submitted_at, "asked", await _by_whom(src, run))]
     steps = [received(letters[0])]
     first, last, window_s = letters[0].row, letters[-1].row, story.wait.collected_s
     if len(letters) > 1:
@@ -329,11 +346,11 @@ def received(letter: DeadLetter) -> ExplanationStep:
     return ExplanationStep(letter.row.received_at, "received", words)
 
 
-def _by_whom(run: StoredRun) -> str:
+async def _by_whom(src: Sources, run: StoredRun) -> str:
     match run.trigger:
         case Trigger.CRON:
-            job = job_of(run.session)
-            return f"asked for by job {job}" if job else "requested by a job"
+            row = await src.store.logged(run.occurrence) if run.occurrence else None
+            return "requested by a job" if row is None else f"requested by job {row.slug}"
         case Trigger.HEARTBEAT:
             return f"requested by the heartbeat of agent {run.agent}"
         case Trigger.SUBAGENT | Trigger.DELEGATE:
@@ -342,7 +359,7 @@ def _by_whom(run: StoredRun) -> str:
         case Trigger.API:
             return "requested over the API"
         case Trigger.CHAT:
-            return "requested by messages that wait again or are no longer stored"
+            return "requested by messages that are no longer stored"
 
 
 def _waited(src: Sources, story: RunHistory) -> list[ExplanationStep]:
@@ -372,7 +389,8 @@ async def _interrupted_before(src: Sources, story: RunHistory) -> list[Explanati
     ]
 
 
-def _worked(run: StoredRun) -> list[ExplanationStep]:
+def _worked(story: RunHistory) -> list[ExplanationStep]:
+    run = story.run
     steps: list[ExplanationStep] = []
     if run.tools:
         names = Counter(call.name for call in run.tools)
@@ -388,15 +406,15 @@ def _worked(run: StoredRun) -> list[ExplanationStep]:
             ExplanationStep(run.first_text_at, "first_word", "sent the first words of its answer")
         )
     if run.finished_at is not None and run.outcome is not None:
-        steps.append(_end(run, run.outcome, run.finished_at))
+        steps.append(_end(story, run.outcome, run.finished_at))
     return sorted(steps, key=lambda step: step.at or run.started_at)
 
 
-def _end(run: StoredRun, outcome: Outcome, finished_at: datetime) -> ExplanationStep:
-    end = outcomes.FailedOutcome(outcome, run.reason, run.error or "", run.agent)
+def _end(story: RunHistory, outcome: Outcome, finished_at: datetime) -> ExplanationStep:
+    run = story.run
     after = between(run.started_at, finished_at)
-    used = f"; used {_used(run.usage)}" if run.usage is not None else ""
-    words = "completed" if outcome is Outcome.COMPLETED else outcomes.clause(end)
+    used = f"; used {_used(run.usage)}" if run.usage is not None and run.usage.requests else ""
+    words = "completed" if outcome is Outcome.COMPLETED else outcomes.clause(_end_of(story))
     return ExplanationStep(finished_at, f"ended_{outcome.value}", f"{words}, after {after}{used}")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from goclaw_py.core.approvals import ApprovalRequest, Decision
 from goclaw_py.core.budget import Budget
+from goclaw_py.core.display_names import short_id
 from goclaw_py.core.errors import (
     AgentError,
     ApprovalNeeded,
@@ -173,6 +174,28 @@ async def crashed_each_time() -> Explanation:
     async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:
         await asyncio.sleep(20)
         return await ask(gateway, ANN)
+
+
+async def test_a_run_that_crashed_once_names_the_run_that_answered() -> None:
+    """OPS-4: ``kill -9`` during a run, and a restart."""
+    database = MemoryDatabase()
+    async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:
+        await gateway.say("hello")
+        await gateway.scripted.until_active(1)
+        gateway.kill()
+        await asyncio.sleep(15)
+    async with a_process(ScriptedAgent(Say("hi")), AT_ONCE, database=database) as gateway:
+        await until(lambda: gateway.channel.texts("ann") == ["hi"])
+        await asyncio.sleep(1)
+        second, first = await gateway.store.runs()
+        explained = await ask(gateway, f"run:{first.id}")
+    assert explained.code == "ended.crashed"
+    assert explained.answer == (
+        f"Run {short_id(first.id)} was lost: the gateway crashed. "
+        f"Run {short_id(second.id)} answered its messages."
+    )
+    assert explained.cures[0].command == f"goclaw why run:{second.id}"
+    assert "hello" in explained.chain[0].words
 
 
 @CASES.question("I blocked the bot and want to hear from it again")
