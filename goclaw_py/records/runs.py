@@ -221,8 +221,8 @@ class StoredRun:
 
     Args:
         sender: Who asked for it, or for its parent: ``channel/account/id``, ``api``; None: nobody.
-        prompt: The first characters of what it was asked, in lists, and where its history has no
-            prompt; "" if that is not known.
+        prompt: The first characters of what it was asked, in lists or without a history; "" if that
+            is not known.
     """
 
     id: RunId
@@ -402,11 +402,7 @@ class RunStore(Protocol):
         """Return runs that were running at some time in ``since <= t < until``, oldest first."""
 
     async def run_prompts(self, runs: Collection[RunId]) -> dict[RunId, str]:
-        """Return the first ``PROMPT_CHARS`` characters of what each run was asked, if stored.
-
-        One without history has the text of its first message, its job or its task.
-        """
-        ...
+        """Return the first ``PROMPT_CHARS`` characters of what each run was asked, if stored."""
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:
         """Return the history entries that a run added, in order, even after a reset."""
