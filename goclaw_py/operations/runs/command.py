@@ -41,6 +41,7 @@ from goclaw_py.operations.control import Control
 from goclaw_py.operations.runs import HELP
 from goclaw_py.operations.runs.operations import RunRecord
 from goclaw_py.records import OutboxRow, RunFilter, RunQuery, StoredRun, ToolCall
+from goclaw_py.runs.agent_loop import Role
 from goclaw_py.runs.step_views import StepView
 from goclaw_py.scheduler.texts import waits_for
 from goclaw_py.scheduler.views import ActiveRuns
@@ -105,7 +106,7 @@ def _show_active(found: ActiveRuns, names: DisplayNames) -> None:
         )
         for run in found.runs
     ]
-    show_table(_ACTIVE, rows, empty="nothing is running or waiting")
+    show_table(_ACTIVE, rows, empty="no run is in progress or queued")
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +279,7 @@ def show_record(record: RunRecord, names: DisplayNames) -> None:
     if record.steps:
         typer.echo()
         show_table(_STEPS, [_step(step) for step in record.steps], empty="")
-    if run.prompt:
+    if run.prompt and not any(stored.entry.role is Role.USER for stored in record.entries):
         typer.echo(f"\nprompt\n{plain(run.prompt)}")
     for stored in record.entries:
         typer.echo(f"\n{clock(stored.at)}  {stored.entry.role.value}\n{plain(stored.entry.text)}")
