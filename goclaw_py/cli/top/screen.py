@@ -167,7 +167,7 @@ def _backlog(backlog: Backlog | None) -> str:
     if backlog is None:
         return "backlog unknown"
     return (
-        f"messages {backlog.inbox} waiting, {backlog.unanswered} failed  "
+        f"messages {backlog.inbox} unfinished, {backlog.unanswered} failed  "
         f"deliveries {backlog.outbox} waiting, {backlog.failed} failed  "
         f"{count(backlog.approvals, 'approval')}"
     )
@@ -230,7 +230,7 @@ def _runs(view: TopView, state: TopState, columns: int, room: int) -> tuple[list
             place - len(running),
             columns,
             waiting_rows,
-            "nothing is waiting",
+            "no run is queued",
         ),
     ]
     return body, Shown(ids, frozenset(ids), max(running_rows - 1, 1))

@@ -304,7 +304,7 @@ def _backlog(backlog: Backlog | None) -> list[tuple[str, str]]:
     if backlog is None:
         return [("backlog", "unknown")]
     return [
-        ("messages", f"{backlog.inbox} waiting, {backlog.unanswered} failed"),
+        ("messages", f"{backlog.inbox} unfinished, {backlog.unanswered} failed"),
         ("deliveries", f"{backlog.outbox} waiting, {backlog.failed} failed"),
         ("approvals", f"{count(backlog.approvals, 'tool call')} waiting"),
     ]

@@ -115,7 +115,7 @@ def test_with_a_gateway_its_own_view_is_shown(goclaw: Shell, gateway: ThreadGate
     assert got.code == 0
     for words in (
         "up 2 h",
-        "messages    1 waiting, 0 failed",
+        "messages    1 unfinished, 0 failed",
         "deliveries  2 waiting, 3 failed",
         "main  1/2",
         "agent:main:console:direct:local",

@@ -66,7 +66,7 @@ def test_where_nothing_runs_or_waits_that_is_said(
     got = goclaw("queue", "console")
     assert (
         got.out
-        == f"session  console local ({fakes.SESSION})\n\nnothing is running\n\nnothing is waiting\n"
+        == f"session  console local ({fakes.SESSION})\n\nnothing is running\n\nno run is queued\n"
     )
 
 
@@ -74,7 +74,7 @@ def test_without_a_gateway_the_database_answers(goclaw: Shell, database: FakeCon
     got = goclaw("queue", "console")
     assert got.code == 0
     assert "none is running here; showing the state in the database" in got.out
-    assert "waiting runs are known only to a gateway" in got.out
+    assert "queued runs are known only to a gateway" in got.out
     assert "too much" in got.out
     assert goclaw("why", "-1001").out.startswith(fakes.WHY.answer)
     assert database.calls[-1] == ("why", "-1001")

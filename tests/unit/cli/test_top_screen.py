@@ -54,7 +54,7 @@ def test_it_shows_what_runs_and_waits_and_what_is_wrong() -> None:
     assert lines[0].endswith(" database embedded")
     assert lines[1:-1] == [
         "4.2 messages/min 0.0 runs/min $0.1800 today",
-        "messages 1 waiting, 0 failed deliveries 2 waiting, 3 failed 0 approvals",
+        "messages 1 unfinished, 0 failed deliveries 2 waiting, 3 failed 0 approvals",
         "! The disk is nearly full",
         "[1 Runs] 2 Failed 3 Log",
         "",
@@ -73,11 +73,11 @@ def test_it_shows_what_runs_and_waits_and_what_is_wrong() -> None:
 
 @pytest.mark.parametrize(("change", "line"), [
     (replace(BUSY, runs=()), "nothing is running"),
-    (replace(BUSY, runs=()), "nothing is waiting"),
+    (replace(BUSY, runs=()), "no run is queued"),
     (replace(BUSY, lanes=()), "no lanes"),
     (replace(BUSY, backlog=None), "backlog unknown"),
     (replace(BUSY, backlog=Backlog(0, 0, 0, approvals=1)),
-     "messages 0 waiting, 0 failed deliveries 0 waiting, 0 failed 1 approval"),
+     "messages 0 unfinished, 0 failed deliveries 0 waiting, 0 failed 1 approval"),
     (replace(BUSY, runs=(replace(RUNNING, state=RunState.STOPPING),)), "stopping"),
     (replace(BUSY, runs=(replace(RUNNING, activity=None),)), "> 0190-aaaa-bbbb-ccc 1.5 s Ann"),
     (replace(BUSY, draining=True), "draining"),

@@ -113,7 +113,7 @@ def _show(found: QueueView, names: DisplayNames) -> None:
         )
         for place, run in enumerate(found.waiting, 1)
     ]
-    nothing = "nothing is waiting" if found.live else "waiting runs are known only to a gateway"
+    nothing = "no run is queued" if found.live else "queued runs are known only to a gateway"
     show_table(_WAITING, waiting, empty=nothing)
     if found.messages:
         typer.echo()

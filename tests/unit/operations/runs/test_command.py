@@ -126,4 +126,4 @@ def test_it_is_said_that_nothing_is_running(
 ) -> None:
     database.gateway = True
     monkeypatch.setattr(database, "_unfinished", tuple)
-    assert goclaw("runs", "--active").out == "nothing is running or waiting\n"
+    assert goclaw("runs", "--active").out == "no run is in progress or queued\n"
