@@ -200,7 +200,7 @@ def announced(prompt: str) -> str:
     ends = [head.start() for head in heads[1:]] + [len(prompt)]
     lines = []
     for head, end in zip(heads, ends, strict=True):
-        who = " ".join(filter(None, ["Your subagent", head["label"]]))
+        who = f"Your subagent “{head['label']}”" if head["label"] else "Your subagent"
         said = prompt[head.end() : end].strip()
         verb = "says" if head["how"] == "finished" else head["how"]
         lines.append(f"{who} {verb}: {said}")

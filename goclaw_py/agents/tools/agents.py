@@ -58,8 +58,8 @@ class SpawnSubagent(Tool[Subtask]):
             label = _label(arguments)
             if await here.children.spawn(arguments.task, label, here.key) is not None:
                 return (
-                    "Started. The result will arrive in this conversation as a message that begins "
-                    f"with [Subagent “{label}”."
+                    "Started. The result will arrive in this conversation as a message of "
+                    f"subagent “{label}”."
                 )
         return _reply(await here.children.subagent(arguments.task, here.key))
 

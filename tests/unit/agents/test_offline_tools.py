@@ -186,14 +186,14 @@ async def test_facts_are_remembered_listed_and_forgotten(service: ToolHost) -> N
 @pytest.mark.parametrize(
     ("text", "reply"),
     [
-        ('[Subagent "sums" finished]\n1 2 3', "Your subagent sums says: 1 2 3"),
-        (wording.subagent_result("sums", Outcome.COMPLETED, "4"), "Your subagent sums says: 4"),
+        ('[Subagent "sums" finished]\n1 2 3', "Your subagent “sums” says: 1 2 3"),
+        (wording.subagent_result("sums", Outcome.COMPLETED, "4"), "Your subagent “sums” says: 4"),
         (wording.subagent_result("sums", Outcome.FAILED, "No key."),
-         "Your subagent sums did not finish: No key."),
+         "Your subagent “sums” did not finish: No key."),
         (wording.subagent_lost("sums", ()),
-         "Your subagent sums did not finish: The program crashed each time it tried."),
+         "Your subagent “sums” did not finish: The program crashed each time it tried."),
         (wording.subagent_result("say 'x'", Outcome.COMPLETED, "count to 3"),
-         "Your subagent say 'x' says: count to 3"),
+         "Your subagent “say 'x'” says: count to 3"),
     ],
 )  # fmt: skip
 async def test_the_result_of_a_subagent_is_passed_on(
@@ -206,7 +206,7 @@ async def test_several_results_that_became_one_turn_are_all_passed_on(service: T
     one = wording.subagent_result("a", Outcome.COMPLETED, "first\nresult")
     two = wording.subagent_result("b", Outcome.COMPLETED, "second")
     assert await said(service, one, two) == (
-        "Your subagent a says: first\nresult\nYour subagent b says: second"
+        "Your subagent “a” says: first\nresult\nYour subagent “b” says: second"
     )
 
 
