@@ -10,7 +10,7 @@ from typing import Final
 
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.targets import Maker
-from goclaw_py.core.time.texts import at, friendly
+from goclaw_py.core.time.texts import at, named
 from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted
 from goclaw_py.operations.approvals import why as approvals
 from goclaw_py.operations.explanation import (
@@ -114,12 +114,12 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict
         return _not_started(job, between(job.next_run_at, src.now()))
     if log:
         return await _last(src, job, log[0])
-    due = friendly(job.next_run_at, job.spec.zone, src.now())
-    answer = f"{name} has not been due yet: it runs {due} ({job.spec.zone})."
+    due = named(job.next_run_at, job.spec.zone, src.now())
+    answer = f"{name} has not been due yet: it runs {due}."
     cures = (
         Cure("Its next runs, in its time zone", f"goclaw jobs next --job {job_id}"),
         Cure("Run it now", f"goclaw jobs run {job_id}"),
-        Cure("Change its time zone, for example", f"goclaw jobs edit {job_id} --tz Europe/Berlin"),
+        Cure("Change its time zone", f"goclaw jobs edit {job_id} --tz ZONE"),
     )
     return conclude("job.not_yet", answer, *cures)
 
@@ -214,9 +214,7 @@ async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
         code, clause = "job.undelivered", "completed, but its message could not be delivered"
         cures.insert(0, Cure("The message, and why", "goclaw deliveries list --state failed"))
     next_at = (
-        ""
-        if job.next_run_at is None
-        else f" It is due again {friendly(job.next_run_at, zone, now)}."
+        "" if job.next_run_at is None else f" It is due again {named(job.next_run_at, zone, now)}."
     )
     return conclude(code, f"{begin} {clause}.{next_at}", *cures)
 

@@ -43,6 +43,8 @@ _MESSAGE: Final = re.compile(r"([a-z0-9_-]+)(?:\.([a-z0-9_-]+))?:([^\s/]+)/(\S+)
 _KIND: Final = re.compile(
     r"(run|job|message|inbox|delivery|outbox|heartbeat|person|node):(.+)", re.DOTALL
 )
+_WHOLE_ID: Final = 36
+"""The length of the ids of runs and approvals."""
 _ROW: Final = re.compile(r"\d{1,18}")
 _ID: Final = re.compile(r"[0-9a-f-]+")
 
@@ -193,7 +195,8 @@ async def _exact(src: Sources, about: str) -> list[FoundSubject]:
     if session is not None:
         found.append(_session(src, session.key))
     found += [_job(src, job) for job in await _jobs_named(src, about)]
-    found += [one for one in await _runs(src, about) if one.subject.id == about]
+    whole = len(about) == _WHOLE_ID
+    found += [one for one in await _runs(src, about) if whole or one.subject.id == about]
     found += await _chats(src, about, whole_name=True)
     found += await _people(src, about, whole_name=True)
     return _each_chat_once(found)
@@ -238,12 +241,13 @@ async def _partly(src: Sources, about: str) -> list[FoundSubject]:
 
 
 async def _runs(src: Sources, about: str) -> list[FoundSubject]:
+    """Find by id, the beginning of one, or that of an approval for which the run has asked."""
     if len(about) < _FEWEST or not _ID.fullmatch(about):
         return []
-    found = [
-        FoundSubject(runs.subject(run), partial(runs.explain, src, run))
-        for run in await src.store.find_run(about)
-    ]
+    stored = await src.store.find_run(about)
+    for asked in await src.store.find_approvals(about):
+        stored += await src.store.find_run(asked.run_id)
+    found = [FoundSubject(runs.subject(run), partial(runs.explain, src, run)) for run in stored]
     known = {one.subject.id for one in found}
     live = () if src.container is None else src.container.dispatcher.runs()
     for view in live:

@@ -134,10 +134,12 @@ def _show(one: Approval, names: DisplayNames) -> None:
         ("asked", f"{clock(one.asked_at)} ({display.age(one.asked_at, display.now())})"),
         ("answered" if one.decided_at else "expires", clock(one.decided_at or one.expires_at)),
     ]
-    if one.decision is None:
-        how = "answer" if one.request.uncertain else "allow"
-        what = f" {'|'.join(ABOUT_OUTCOME)}" if one.request.uncertain else ""
-        facts.append(("to answer", f"goclaw approvals {how} {one.id}{what}"))
+    if one.decision is None and one.request.uncertain:
+        answers = "|".join(ABOUT_OUTCOME)
+        facts.append(("to answer", f"goclaw approvals answer {one.id} {answers}"))
+    elif one.decision is None:
+        facts.append(("to allow", f"goclaw approvals allow {one.id}"))
+        facts.append(("to deny", f"goclaw approvals deny {one.id}"))
     about = approval_texts.about(one.context)
     facts += [(label.lower(), display.cell(words)) for label, words in about]
     show_facts(facts)

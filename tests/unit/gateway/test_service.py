@@ -154,6 +154,7 @@ async def test_a_session_is_found_by_its_key_or_by_a_unique_part_of_it() -> None
         control = offline(gateway)
         assert (await control.sessions.get(session_of("ann"))).key == session_of("ann")
         assert (await control.sessions.get("bob")).key == session_of("bob")
+        assert (await control.sessions.get("telegram:bob")).key == session_of("bob")
         with pytest.raises(NotFound, match="there is no session 'carl'"):
             await control.sessions.get("carl")
         with pytest.raises(NotFound, match=r"session 'ann' is not unique: .*anna") as caught:

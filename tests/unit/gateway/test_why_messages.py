@@ -198,6 +198,18 @@ async def test_a_run_that_crashed_once_names_the_run_that_answered() -> None:
     assert "hello" in explained.chain[0].words
 
 
+async def test_an_approval_is_explained_by_its_run() -> None:
+    """OPS-4: lists show the ids of approvals."""
+    async with a_process(pays(), AT_ONCE) as gateway:
+        await gateway.say("hello")
+        await asyncio.sleep(2)
+        (asked,) = await gateway.store.approvals()
+        for about in (asked.id, asked.id[:-2]):
+            explained = await ask(gateway, about)
+            assert explained.code == "waits.approval"
+            assert explained.subject.id == asked.run_id
+
+
 @CASES.question("I blocked the bot and want to hear from it again")
 @CASES.answer(
     "delivery.chat_gone",

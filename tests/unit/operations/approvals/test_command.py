@@ -40,6 +40,7 @@ def test_nothing_waits(goclaw: Shell, database: FakeControl) -> None:
 
 @pytest.mark.parametrize(("which", "says"), [
     (PAY, f"goclaw approvals allow {PAY.id}"),
+    (PAY, f"goclaw approvals deny {PAY.id}"),
     (WIPE, f"goclaw approvals answer {WIPE.id} happened|again|skip"),
     (ANSWERED, "answered  2026-01-02"),
 ])  # fmt: skip
