@@ -266,8 +266,8 @@ SessionName = Annotated[
         metavar="SESSION",
         callback=named,
         autocompletion=completion.sessions,
-        help="Session key or any unique part of it, name of the chat, or an agent with only one "
-        "direct chat.",
+        help="Session key or any unique part of it, name or address of the chat (telegram:5), or "
+        "an agent with only one direct chat.",
     ),
 ]
 RunName = Annotated[

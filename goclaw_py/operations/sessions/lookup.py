@@ -7,6 +7,7 @@ from typing import Final
 
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.session_keys import agent_of, is_direct_chat
+from goclaw_py.core.targets import parse_target
 from goclaw_py.operations.lookup import only
 from goclaw_py.records import SessionQuery, Store
 
@@ -18,15 +19,19 @@ _CANDIDATES: Final = 10
 
 
 async def find_session(store: Store, part: str, unstored: Iterable[SessionKey] = ()) -> SessionKey:
-    """Return the session with this key, with a part in its key, or else in its name.
+    """Return the session with this key, of this chat (``telegram:5``), or with a part in its key.
 
-    ``unstored`` are sessions whose first request waits. Raises ``NotFound``.
+    Otherwise that with a part in its name. ``unstored`` are sessions whose first request waits.
+    Raises ``NotFound``.
     """
     unstored = {*unstored}
     if part in unstored or await store.session(SessionKey(part)) is not None:
         return SessionKey(part)
     stored = await store.sessions(SessionQuery(limit=_SEARCHED))
     keys = {*unstored, *(one.key for one in stored)}
+    target = parse_target(part)
+    if of_chat := [one.key for one in stored if target is not None and one.target == target]:
+        return session_named(of_chat, "", part)
     if not any(part in key for key in keys):
         named = await store.sessions(SessionQuery(search=part, limit=_CANDIDATES + 1))
         return session_named([one.key for one in named], "", part)
