@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from goclaw_py.agents import build_agent
-from goclaw_py.app.gateway_config import agent_limits, budgets, heartbeat_setup
+from goclaw_py.app.gateway_config import agent_limits, budgets, heartbeat_setup, language_models
 from goclaw_py.app.parts import agent_specs, api_keys, chat_rules, close_part
 from goclaw_py.app.warm_up import warm_up
 from goclaw_py.config.models import Settings
@@ -64,6 +64,7 @@ class SettingsApplier:
             self._resize(settings)
             container.policies.replace_rules(rules)
             _refill(deps.limits, budgets(settings))
+            _refill(deps.models, language_models(settings))
             windows = {AgentName(name): a.context_window for name, a in settings.agents.items()}
             _refill(deps.context_windows, windows)
             self._has_new_plans |= heartbeats.plans != deps.heartbeats.plans

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from goclaw_py.agents import program_loop
+from goclaw_py.agents import is_model, program_loop
 from goclaw_py.app.parts import OWN, Parts
 from goclaw_py.config import accounts, heartbeat_policy, job_profile, plans, source_token
 from goclaw_py.config.agents import DEFAULT_DAY_USD, DayBudget
@@ -63,11 +63,21 @@ def gateway_dependencies(settings: Settings, parts: Parts) -> GatewayDependencie
             if agent.instructions is not None
         },
         limits=budgets(settings),
+        models=language_models(settings),
         outage_hold_s=settings.runs.outage_hold_s,
         max_chained_turns=settings.runs.max_chained_turns,
         run_timeout_s=settings.runs.timeout_s,
         hide=Redactor(known_secrets(settings, os.environ)),
     )
+
+
+def language_models(settings: Settings) -> dict[AgentName, str]:
+    """Return the model of each agent that is no program, function or offline agent."""
+    return {
+        AgentName(name): agent.model
+        for name, agent in settings.agents.items()
+        if is_model(agent.model)
+    }
 
 
 def budgets(settings: Settings) -> dict[AgentName, Limits]:

@@ -106,6 +106,7 @@ class Container:
         self._clock = clock
         self.node = store.node
         self.meter = deps.meter
+        self._models = deps.models
         self._look_for_subagents_at = clock.now()
         self.agents = tuple(deps.agents)
         self.problem_chats = ProblemChats(store, clock)
@@ -324,6 +325,7 @@ class Container:
             JobCommands(jobs, store),
             HeartbeatCommands(heartbeats, store),
             self.approvals,
+            self._models,
         )
 
     async def refresh_people(self) -> None:

@@ -26,6 +26,7 @@ class GatewayDependencies:
     Args:
         instructions: The instruction files of each agent; other agents may have the default file.
         limits: The budgets of each agent.
+        models: The language model of each agent that has one, for people.
         outage_hold_s: How long messages wait for a provider that is down.
         max_chained_turns: How many turns in a row may begin without a person; 0: no limit.
         run_timeout_s: The timeout of a subagent or a delegate.
@@ -40,6 +41,7 @@ class GatewayDependencies:
     tool_factory: ToolboxFactory
     instructions: Mapping[AgentName, tuple[str, ...]] = field(default_factory=dict)
     limits: Mapping[AgentName, Limits] = field(default_factory=dict)
+    models: Mapping[AgentName, str] = field(default_factory=dict)
     outage_hold_s: float = 1800.0
     max_chained_turns: int = 10
     run_timeout_s: float | None = None

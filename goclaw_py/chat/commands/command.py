@@ -8,13 +8,14 @@ whether it may name other chats or machines.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from goclaw_py.chat.access.access_control import AccessControl
 from goclaw_py.core.chat_commands import TypedCommand
+from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import OutboundMessage, PeerKind
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import InboxRow
@@ -43,6 +44,8 @@ class CommandServices:
     jobs: JobCommands
     heartbeats: HeartbeatCommands
     approvals: ToolApprovals
+    models: Mapping[AgentName, str]
+    """The language model of each agent that has one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,6 @@ from goclaw_py.scheduler.views import RunState
 
 NOTHING: Final = "Nothing is running or waiting in this chat."
 
-_LATELY: Final = 10
-"""The number of runs in which the model that answered last is searched."""
-
 _MOST_WAITING: Final = 5
 _MOST_ELSEWHERE: Final = 50
 
@@ -45,9 +42,7 @@ async def _status(use: CommandUse) -> str:
     lines = task_lines(tasks, local.in_outage(key), waiting, row.agent)
     if use.is_private:
         lines += await _elsewhere(use, tasks)
-    # One that runs may not have heard of its model yet.
-    lately = await services.store.runs(RunQuery(limit=_LATELY, session=key))
-    model = next((run.model for run in lately if run.model), "")
+    model = services.models.get(row.agent, "")
     coming = await services.jobs.coming(row)
     return "\n".join([*lines, *coming, conversation(history, row.agent, model)])
 

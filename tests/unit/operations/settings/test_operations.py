@@ -72,6 +72,7 @@ class Node:
             made.context_windows,
             made.tool_factory,
             limits=made.limits,
+            models=made.models,
             jobs=jobs,
             heartbeats=heartbeat_setup(settings),
         )
@@ -147,6 +148,14 @@ async def test_only_the_agent_whose_model_changes_is_built_again(node: Node) -> 
     assert type(node.deps.agents[HELPER]) is not type(helper)
     assert node.deps.context_windows[HELPER] == 5000
     assert node.applier.models[HELPER] == "command"
+
+
+async def test_chats_are_shown_the_model_in_force(node: Node) -> None:
+    """``/status``; programs and functions are nobody's business there."""
+    assert HELPER not in node.deps.models
+    for model, shown in (("openai:gpt-4o", "openai:gpt-4o"), ("command", None)):
+        await node.set("agents.helper.model", model)
+        assert node.deps.models.get(HELPER) == shown
 
 
 class Loop(OfflineAgent):
