@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
@@ -16,7 +17,7 @@ import typer
 from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli import completion
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.output import Printer, full_width
+from goclaw_py.cli.output import Printer, full_width, plain
 from goclaw_py.cli.progress import progress, report
 from goclaw_py.core.errors import GoclawError, NoGateway
 
@@ -251,6 +252,15 @@ def choice(names: Iterable[str], help_text: str = "", former: Collection[str] = 
 def maybe_named(text: str | None) -> str | None:
     """Validate an optional id or name."""
     return None if text is None else named(text)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before a change that cannot be undone, on a terminal, unless ``yes`` was given.
+
+    Call it between two connections, so that none stays open while the person decides.
+    """
+    if not yes and sys.stdin.isatty():
+        typer.confirm(plain(question), abort=True, err=True)
 
 
 def named(text: str) -> str:

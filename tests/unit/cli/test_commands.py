@@ -31,7 +31,7 @@ from goclaw_py.records import (
 )
 from goclaw_py.scheduler.views import LaneView, PeerView
 from goclaw_py.store.migrate import SchemaStatus as Schema
-from tests.unit.cli.conftest import Done, Shell, ThreadGateway
+from tests.unit.cli.conftest import Confirmations, Done, Shell, ThreadGateway
 from tests.unit.cli.processes import GOCLAW
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
@@ -224,6 +224,17 @@ def test_sessions_are_shown(goclaw: Shell, database: FakeControl) -> None:
     # Any unique part of a key names a session.
     assert goclaw("sessions", "reset", "console").out == f"reset {fakes.SESSION}\n"
     assert database.calls[-1] == ("reset", fakes.SESSION)
+
+
+def test_a_reset_is_confirmed_in_a_terminal(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Confirmations(monkeypatch).asked
+    assert goclaw("sessions", "reset", "console").code == 1
+    assert ("reset", fakes.SESSION) not in database.calls
+    assert goclaw("sessions", "reset", "console").code == 0
+    assert goclaw("sessions", "reset", "console", "--yes").code == 0
+    assert asked == [f"Reset {fakes.SESSION}? The agent forgets this conversation."] * 2
 
 
 def test_a_fork_says_how_it_goes_on(goclaw: Shell, database: FakeControl) -> None:

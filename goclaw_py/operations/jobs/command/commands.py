@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import typer
 
-from goclaw_py.cli.context import AsJson, answer, cli
+from goclaw_py.cli.context import AsJson, answer, cli, confirm
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, plain, show_json
@@ -112,9 +111,7 @@ def rm(
 ) -> None:
     """Delete a job. A run in progress finishes."""
     found = cli(ctx).ask(lambda control: control.jobs.get(job, operator()))
-    if not yes and sys.stdin.isatty():
-        # Ask between two connections, so that none stays open while the person decides.
-        typer.confirm(plain(f"Delete {label(found)}?"), abort=True, err=True)
+    confirm(f"Delete {label(found)}?", yes=yes)
 
     def show(gone: Job) -> None:
         typer.echo(plain(f"deleted {label(gone)}"))

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from goclaw_py.chat.access.access_texts import name
-from goclaw_py.cli.context import AsJson, answer, cli, named, with_wide
+from goclaw_py.cli.context import AsJson, answer, cli, confirm, named, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, show_table
@@ -53,22 +53,29 @@ _PEOPLE = (
 @app.command("list")
 @with_wide
 def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """List approved people and pending requests."""
+    """List approved people, pending requests and denied people."""
 
-    async def ask(control: Control) -> tuple[list[Person], list[PairingApplicant]]:
-        return await control.people.list(), await control.people.requests()
+    async def ask(control: Control) -> _Known:
+        chats = await unapproved(control.people.list, await control.people.chats())
+        denied = [chat for chat in chats if chat.allowed is False]
+        return await control.people.list(), await control.people.requests(), denied
 
-    answer(ctx, ask, Printer(tuple[list[Person], list[PairingApplicant]], _show, as_json))
+    kind = tuple[list[Person], list[PairingApplicant]]
+    answer(ctx, ask, Printer(kind, _show, as_json, lambda found: found[:2]))
 
 
-def _show(found: tuple[list[Person], list[PairingApplicant]]) -> None:
-    people, asking = found
+_Known = tuple[list[Person], list[PairingApplicant], list[Chat]]
+
+
+def _show(found: _Known) -> None:
+    people, asking, denied = found
     rows = [
         *((display.who(one.sender), display.where(one), one.standing.value, "") for one in people),
         *(
             (display.who(one.sender), display.where(one), "pending", clock(one.expires_at))
             for one in asking
         ),
+        *((_called(one), display.where(one), "denied", "") for one in denied),
     ]
     show_table(_LISTED, rows, empty=_NOBODY)
 
@@ -185,11 +192,12 @@ def revoke(
     forget: Annotated[
         bool, typer.Option("--forget", help="Also delete the stored name of the person.")
     ] = False,
+    yes: display.Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Revoke the approval of a person."""
 
-    async def ask(control: Control) -> Person:
+    async def find(control: Control) -> Person:
         found = [
             person
             for person in await control.people.list()
@@ -201,7 +209,12 @@ def revoke(
             raise NotFound(f"no approved person is {who}; see: goclaw people list")
         if len(found) > 1:
             raise NotFound(f"{who} is on several channels: add --channel or --account")
-        (person,) = found
+        return found[0]
+
+    person = cli(ctx).ask(find)
+    confirm(f"Revoke the approval of {display.who(person.sender)}?", yes=yes)
+
+    async def ask(control: Control) -> Person:
         await control.people.revoke(person.channel, person.account, person.sender.id, forget=forget)
         return person
 

@@ -17,6 +17,7 @@ from goclaw_py.cli.context import (
     answer,
     choice,
     cli,
+    confirm,
     maybe_named,
     with_options,
     with_wide,
@@ -137,16 +138,23 @@ def _show(answered: tuple[Session, list[StoredEntry]], names: DisplayNames) -> N
 
 
 @app.command()
-def reset(ctx: typer.Context, session: SessionName, *, as_json: AsJson = False) -> None:
+def reset(
+    ctx: typer.Context,
+    session: SessionName,
+    *,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
     """Stop all runs of a session and start a new history.
 
     Messages waiting in the session are dropped.
     """
+    key = cli(ctx).ask(lambda control: control.sessions.get(session)).key
+    confirm(f"Reset {key}? The agent forgets this conversation.", yes=yes)
 
     async def ask(control: Control) -> dict[str, str]:
-        found = await control.sessions.get(session)
-        await control.sessions.reset(found.key)
-        return {"reset": found.key}
+        await control.sessions.reset(key)
+        return {"reset": key}
 
     def show(done: dict[str, str]) -> None:
         typer.echo(f"reset {plain(done['reset'])}")
@@ -192,10 +200,7 @@ def rm(
     Their usage is kept.
     """
     found = cli(ctx).ask(lambda control: control.sessions.get(session))
-    if not yes and sys.stdin.isatty():
-        # Ask between two connections, so that none stays open while the person decides.
-        said = count(found.entries, "entry", "entries")
-        typer.confirm(f"Delete {plain(found.key)} with {said}?", abort=True, err=True)
+    confirm(f"Delete {found.key} with {count(found.entries, 'entry', 'entries')}?", yes=yes)
 
     async def ask(control: Control) -> dict[str, str]:
         await control.sessions.delete(found.key)

@@ -120,6 +120,26 @@ def test_who_talks_without_an_approval_is_listed(goclaw: Shell, database: FakeCo
     assert "denied" in denied
 
 
+def test_a_denied_person_stays_in_the_list(goclaw: Shell, database: FakeControl) -> None:
+    known(database, fake_people.ANN, asking=False)
+    database.crowd.known_chats = [replace(fake_names.EVE, allowed=False)]
+    _, ann, eve = goclaw("people", "list").out.splitlines()
+    assert "owner" in ann
+    assert " ".join(eve.split()) == "50 (Eve (@eve)) telegram/default denied"
+
+
+def test_a_revocation_is_confirmed_in_a_terminal(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known(database, fake_people.ANN)
+    asked = Confirmations(monkeypatch).asked
+    assert goclaw("people", "revoke", "42").code == 1
+    assert ("revoke", "telegram", "default", "42") not in database.calls
+    assert goclaw("people", "revoke", "42").code == 0
+    assert goclaw("people", "revoke", "42", "--yes").code == 0
+    assert asked == ["Revoke the approval of 42 (Ann, @ann)?"] * 2
+
+
 @pytest.mark.parametrize(("command", "allowed"), [("deny", False), ("allow", True)])
 @pytest.mark.parametrize("who", ["50", "@eve"])
 def test_who_talks_without_an_approval_can_be_denied(
