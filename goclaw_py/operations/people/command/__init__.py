@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
 import typer
 
 from goclaw_py.chat.access.access_texts import name
-from goclaw_py.cli.context import AsJson, answer, cli, confirm, named, with_wide
+from goclaw_py.cli.context import (
+    AsJson,
+    answer,
+    cli,
+    confirm,
+    named,
+    with_options,
+    with_wide,
+)
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, show_table
@@ -182,19 +190,22 @@ async def _has_people(control: Control) -> bool:
     return bool(await control.people.list(limit=1))
 
 
-@app.command()
-def revoke(
-    ctx: typer.Context,
-    who: Who,
-    channel: display.Channel = None,
-    account: display.Account = None,
-    *,
+@dataclass(frozen=True, slots=True)
+class Revocation:
+    """The options of ``goclaw people revoke``."""
+
+    channel: display.Channel = None
+    account: display.Account = None
     forget: Annotated[
         bool, typer.Option("--forget", help="Also delete the stored name of the person.")
-    ] = False,
-    yes: display.Yes = False,
-    as_json: AsJson = False,
-) -> None:
+    ] = False
+    yes: display.Yes = False
+    as_json: AsJson = False
+
+
+@app.command()
+@with_options(Revocation)
+def revoke(ctx: typer.Context, wanted: Revocation, who: Who) -> None:
     """Revoke the approval of a person."""
 
     async def find(control: Control) -> Person:
@@ -202,8 +213,8 @@ def revoke(
             person
             for person in await control.people.list()
             if who in (person.sender.id, f"@{person.sender.username}")
-            and channel in (None, person.channel)
-            and account in (None, person.account)
+            and wanted.channel in (None, person.channel)
+            and wanted.account in (None, person.account)
         ]
         if not found:
             raise NotFound(f"no approved person is {who}; see: goclaw people list")
@@ -212,16 +223,17 @@ def revoke(
         return found[0]
 
     person = cli(ctx).ask(find)
-    confirm(f"Revoke the approval of {display.who(person.sender)}?", yes=yes)
+    confirm(f"Revoke the approval of {display.who(person.sender)}?", yes=wanted.yes)
 
     async def ask(control: Control) -> Person:
-        await control.people.revoke(person.channel, person.account, person.sender.id, forget=forget)
+        place = person.channel, person.account
+        await control.people.revoke(*place, person.sender.id, forget=wanted.forget)
         return person
 
     def show(person: Person) -> None:
         typer.echo(f"{display.who(person.sender)} may no longer talk on {person.channel}")
 
-    answer(ctx, ask, Printer(Person, show, as_json))
+    answer(ctx, ask, Printer(Person, show, wanted.as_json))
 
 
 @app.command()
