@@ -149,7 +149,7 @@ def test_a_conversation_is_forked_at_an_answer(sized: Page) -> None:
     expect(answers(sized)).to_have_text(["one", "two"])
 
 
-def test_conversations_are_found_by_their_titles(sized: Page, screen: Screen) -> None:
+def test_conversations_are_found_by_title_and_by_what_was_said(sized: Page, screen: Screen) -> None:
     send(sized, f"echo Lissabon {screen} Ünïcode")
     here = sized.locator("#called")
     expect(here).to_have_text(f"echo Lissabon {screen} Ünïcode")
@@ -168,6 +168,15 @@ def test_conversations_are_found_by_their_titles(sized: Page, screen: Screen) ->
     found.get_by_role("searchbox").fill("nowhere to be found")
     found.get_by_role("searchbox").press("Enter")
     expect(conversations(sized)).to_contain_text("No conversation has “nowhere to be found”")
+    said = f"Second message {screen}"
+    send(sized, f"echo {said}")
+    expect(answers(sized).last).to_have_text(said)
+    found = conversations(sized)
+    found.get_by_role("searchbox").fill(said.upper())
+    found.get_by_role("searchbox").press("Enter")
+    sized.wait_for_url(re.compile("search=SECOND"))
+    found = conversations(sized)
+    expect(found.get_by_role("link", name=f"echo Lissabon {screen}")).to_be_visible()
 
 
 def test_a_message_that_is_too_long_is_counted_and_refused(sized: Page) -> None:

@@ -6,6 +6,7 @@ decides what a person may see.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,7 +34,7 @@ from goclaw_py.core.web_links import (
     searched_part,
 )
 from goclaw_py.operations.control import Control
-from goclaw_py.records import Session, SessionQuery
+from goclaw_py.records import RunQuery, Session, SessionQuery
 from goclaw_py.runs.agent_loop import Role
 from goclaw_py.web.pages.rendering import Read
 
@@ -41,6 +42,8 @@ LISTED: Final = 100
 
 _CHANNEL: Final = "console"
 _MOST: Final = 1000
+_MOST_FOUND: Final = 20
+"""The number of conversations that are found by what was said in them."""
 _TITLE_CHARS: Final = 60
 _WEEK_DAYS: Final = 7
 
@@ -137,12 +140,15 @@ class Conversations:
     async def all(self, search: str = "") -> list[StoredConversation]:
         """Return the conversations, the most recently active one first.
 
-        ``search``: only those with this text in their title or name, whatever the case.
+        ``search``: only those with this text in their title, their name or a message of the person,
+        whatever the case.
         """
         found = await self.control.sessions.list(
             SessionQuery(channel=_CHANNEL, search=search, limit=LISTED)
         )
-        return await self._titled(self._newest(found))
+        more = await self._with_text(search, found)
+        both = sorted((*found, *more), key=attrgetter("last_active_at"), reverse=True)
+        return await self._titled(self._newest(both if more else found))
 
     async def new_name(self, now: datetime) -> str:
         """Return a name for a new conversation."""
@@ -159,6 +165,18 @@ class Conversations:
                 return chat
             case _:
                 return ""
+
+    async def _with_text(self, search: str, found: Iterable[Session]) -> list[Session]:
+        """Return further conversations in which a person has said a text."""
+        if not search:
+            return []
+        known = {session.key for session in found}
+        runs = await self.control.runs.list(RunQuery(search=search, limit=_MOST))
+        keys = dict.fromkeys(run.session for run in runs if self.owns(run.session))
+        more = [key for key in keys if key not in known][:_MOST_FOUND]
+        read = (self.control.sessions.get(key) for key in more)
+        answers = await asyncio.gather(*read, return_exceptions=True)
+        return [one for one in answers if isinstance(one, Session)]  # the others were deleted
 
     def _newest(self, sessions: list[Session]) -> list[Session]:
         """Return the most recently active session of each conversation."""
@@ -205,7 +223,12 @@ class GuestConversations(Conversations):
         chat = Target(*WEB_PLACE, self.guest)
         found = await self.control.sessions.list(SessionQuery(search=_part(chat), limit=_MOST))
         titled = await self._titled(self._newest(found))
-        return [one for one in titled if search.casefold() in one.heading.casefold()]
+        said = {session.key for session in await self._with_text(search, ())}
+        return [
+            one
+            for one in titled
+            if one.session.key in said or search.casefold() in one.heading.casefold()
+        ]
 
     def name_of(self, session: SessionKey) -> str:
         match chat_of(session):

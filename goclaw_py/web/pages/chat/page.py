@@ -37,6 +37,8 @@ SHOWN: Final = 50
 EXPORTED: Final = 5000
 """The most entries in an exported conversation: the newest."""
 
+_READS: Final = 3
+"""How often a conversation is read whose messages end meanwhile."""
 _MAX_SEARCH_CHARS: Final = 256
 
 _PROMPTS: Final = (
@@ -136,11 +138,20 @@ class _ChatPages:
         session = (await self._conversations.find(name)).session
         if session is None:
             return []
-        history, runs, queue = await asyncio.gather(
-            self._control.sessions.history(session.key, limit=SHOWN),
-            self._control.runs.list(RunQuery(limit=SHOWN, session=session.key)),
-            self._control.sessions.queue(session.key),
-        )
+        queue = await self._control.sessions.queue(session.key)
+        reads = 0
+        while True:
+            history, runs = await asyncio.gather(
+                self._control.sessions.history(session.key, limit=SHOWN),
+                self._control.runs.list(RunQuery(limit=SHOWN, session=session.key)),
+            )
+            waited = [one.id for one in queue.messages]
+            if waited:
+                queue = await self._control.sessions.queue(session.key)
+            # One that has ended meanwhile may stand in the history too.
+            reads += 1
+            if reads == _READS or waited == [one.id for one in queue.messages]:
+                break
         if self._conversations.guest:
             # The text of an error may name files and addresses of this machine.
             runs = [replace(run, error=None) for run in runs]

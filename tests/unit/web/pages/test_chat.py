@@ -15,6 +15,7 @@ from goclaw_py.core.approvals import Decision
 from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import SessionQuery, StoredEntry, Unanswered
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.web.front import WebAccess
@@ -117,6 +118,27 @@ async def test_the_page_shows_tools_problems_and_what_waits(browser: Browser) ->
     assert 'href="/chat?name=local" title="local" aria-current="true"' in text
     live = await browser.says("/chat?name=local", "next: waits for a slot of its lane", "data-busy")
     assert 'href="/sessions/view?key=agent%3Amain%3Aconsole%3Adirect%3Alocal"' in live
+
+
+async def test_a_message_that_is_answered_while_the_page_is_made_stands_there_once(
+    settled: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = Unanswered(8, said(8, "quick one"), None, NOW)
+    answered = [entry(Role.USER, "quick one", 1), entry(Role.ASSISTANT, "done", 2)]
+    # Read for what waits, and for the lines.
+    queues = 2 * [replace(QUEUE, messages=(waits,), unanswered=())]
+    queues += 9 * [replace(QUEUE, messages=(), unanswered=())]
+
+    async def queue(_: FakeSessions, __: str) -> QueueView:
+        return queues.pop(0)
+
+    async def history(_: FakeSessions, __: str, *, limit: int) -> list[StoredEntry]:
+        return answered[-limit:]
+
+    monkeypatch.setattr(FakeSessions, "queue", queue)
+    monkeypatch.setattr(FakeSessions, "history", history)
+    text = await settled.says("/chat?name=local", "done")
+    assert text.count("quick one</pre>") == 1
 
 
 async def test_a_new_conversation_is_empty_and_lists_the_others(browser: Browser) -> None:
