@@ -255,9 +255,12 @@ def test_a_run_that_failed_is_retried_and_forked(page: Page, dash: Dashboard) ->
         "goclaw deliveries incoming retry"
     )
     press(page, "Retry")
-    notice(page, "It will be retried.")
     wait_for(lambda: len(dash.runs("again")) == 3, "a run that tries again")
-    dash.run_of("again", ended=True)
+    again = dash.run_of("again", ended=True)["id"]
+    expect(page.locator(".notice")).to_contain_text("Retried by run")
+    expect(page.locator(".notice a")).to_have_attribute("href", f"/runs/{again}")
+    expect(page.get_by_text("It cannot be retried here")).to_have_count(0)
+    page.goto(f"/runs/{failed}")
     expect(page.get_by_text("It cannot be retried here")).to_be_visible()
     press(page, "Fork")
     notice(page, "This is a copy. What you write here changes only the copy.")

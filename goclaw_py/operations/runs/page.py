@@ -15,10 +15,11 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain
 from typing import Final
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from goclaw_py.core.display_names import address, sender_words, short_id
@@ -89,7 +90,8 @@ def routes(service: PageServices) -> list[Route]:
         frame="filtered.html",
     )
     load = partial(_run, service)
-    one = Page("/runs/view", "run", "Run", load, ("id",), every_s=2.0, part="runs/run.html")
+    params = ("id", "retried")
+    one = Page("/runs/view", "run", "Run", load, params, every_s=2.0, part="runs/run.html")
 
     async def show(request: Request) -> Response:
         """Show a run by its id or the beginning of it."""
@@ -243,8 +245,13 @@ async def _run(service: PageServices, query: Query) -> Facts:
     if _OWN_ID.fullmatch(run.id):
         with suppress(NotFound):
             why = await control.why(f"run:{run.id}")
+    retried = None
+    if re.fullmatch(r"[0-9]{1,18}", query.get("retried", "")):
+        with suppress(NotFound):
+            retried = (await control.deliveries.dead_letter(int(query["retried"]))).row
     return {
         "path": "/runs",
+        "retried": retried,
         "title": first_words(without_source(prompt), _TITLE_CHARS) or f"Run {short_id(run.id)}",
         "run": run,
         "named": [run.session, *(address(one.message.target) for one in record.said)],
@@ -259,9 +266,12 @@ async def _run(service: PageServices, query: Query) -> Facts:
 
 
 async def _retry(service: PageServices, request: Request) -> Response:
-    """Retry the messages that a run did not answer."""
+    """Retry the messages that a run did not answer. Its page then follows the first of them."""
     control = service.control
     record = await control.runs.record((await form(request)).get("run", ""))
     retryable = record.retryable
     done = await control.deliveries.retry_dead_letters(retryable) if retryable else 0
-    return back_to("/runs/view", "retried" if done else "nothing", id=record.run.id)
+    if not done:
+        return back_to("/runs/view", "nothing", id=record.run.id)
+    query = urlencode({"id": record.run.id, "retried": min(retryable)})
+    return RedirectResponse(f"/runs/view?{query}", status_code=303)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from goclaw_py.core.display_names import KnownNames
-from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
 from goclaw_py.operations.runs.operations import RunRecord
@@ -113,7 +113,7 @@ async def test_a_run_is_retried_by_the_messages_that_it_did_not_answer(
     assert 'action="/runs/retry"' in (await browser.get("/runs/0190-aaaa")).text
     letter = (await control.stored_runs.letters_of(fakes.ENDED.id))[0]
     control.messages.mail = [letter]
-    place = "/runs/view?id=0190-aaaa&notice=retried"
+    place = "/runs/view?id=0190-aaaa&retried=2"
     await browser.leads("/runs/retry", place, run="0190-aaaa")
     assert ("retry_dead_letters", (2,)) in control.calls
     running = (await browser.get("/runs/0190-bbbb")).text
@@ -121,6 +121,24 @@ async def test_a_run_is_retried_by_the_messages_that_it_did_not_answer(
     assert 'action="/stop"' in running
     nothing = "/runs/view?id=0190-bbbb&notice=nothing"
     await browser.leads("/runs/retry", nothing, run="0190-bbbb")
+
+
+async def test_a_retried_run_leads_to_the_run_that_follows(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence, not that it will be retried and cannot be."""
+    monkeypatch.setattr(fakes, "QUEUE", replace(fakes.QUEUE, unanswered=()))
+    (letter,) = control.messages.mail = control.messages.mail[:1]
+    place = f"/runs/view?id=0190-aaaa&retried={letter.row.id}"
+    row = replace(letter.row, run_id=None, outcome=None)
+    control.messages.mail = [replace(letter, row=row)]
+    said = await browser.says(place, "Retried: its message waits for a run.")
+    assert "cannot be retried" not in said
+    control.messages.mail = [replace(letter, row=replace(row, run_id=RunId("0190-bbbb")))]
+    said = await browser.says(place, 'Retried by run <a class="id" href="/runs/0190-bbbb">')
+    assert "cannot be retried" not in said
+    for other in ("77", "x", "9" * 30):
+        await browser.says(f"/runs/view?id=0190-aaaa&retried={other}", "It cannot be retried here")
 
 
 @pytest.mark.parametrize(
