@@ -98,7 +98,7 @@ def test_a_selection_of_yesterday_is_told_row_by_row(plain: Page, dash: Dashboar
     dash.post("/api/deliveries/retry", ids=[gone])
     wait_for(lambda: dash.get(f"/api/deliveries/{gone}")["state"] == "sent", "it to be sent")
     press(plain, "Retry selected")
-    notice(plain, "It will be retried.")
+    notice(plain, "Retrying 1 message.")
     stale = plain.get_by_role("region", name="Not changed")
     expect(stale.get_by_role("listitem")).to_have_count(1)
     expect(stale).to_contain_text(f"Delivery {gone} is sent.")
@@ -115,7 +115,7 @@ def test_all_that_match_are_dropped_and_nothing_else(page: Page, dash: Dashboard
     expect(page.locator(f"#out-{other}")).to_have_count(0)
     page.once("dialog", lambda dialog: dialog.accept())
     press(page, "Drop all 1 that match")
-    notice(page, "Dropped.")
+    notice(page, "Dropped 1 message.")
     expect(page.get_by_text("No message matches.").first).to_be_visible()
     assert dash.get(f"/api/deliveries/{mine}")["state"] == "dropped"
     assert dash.get(f"/api/deliveries/{other}")["state"] == "failed"

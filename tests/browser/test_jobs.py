@@ -9,6 +9,7 @@ from tests.browser.conftest import Window
 from tests.browser.dashboard import Dashboard
 from tests.browser.seen import (
     EXPRESSION,
+    Seen,
     answer,
     fill_job,
     live,
@@ -89,8 +90,33 @@ def test_a_job_is_made_run_paused_changed_and_deleted(page: Page, dash: Dashboar
     expect(page.locator("#state")).to_contain_text("active")
     answer(page, yes=True)
     press(page, "Delete")
-    notice(page, "Removed.")
+    notice(page, "Deleted job water-the-plants.")
     assert dash.client.get(f"/api/jobs/{job}").status_code == 404
+
+
+def test_the_way_back_from_a_saved_job_leads_over_no_form_that_was_refused(
+    page: Page, dash: Dashboard, seen: Seen
+) -> None:
+    """The answer to a form is not sent again, and no page of the history is missing."""
+    page.goto("/jobs")
+    page.get_by_role("link", name="New job").click()
+    fill_job(page, "Second try", "echo wet", "cron", "30 99 * * *")
+    press(page, "Create the job")
+    seen.expect("422")
+    expect(page.get_by_label(EXPRESSION)).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_label("Text")).to_have_value("echo wet")
+    page.get_by_label(EXPRESSION).fill("30 9 * * *")
+    press(page, "Create the job")
+    title(page, "Second try")
+    made = page.url.rpartition("/")[2]
+    for _ in range(2):
+        page.go_back()
+        title(page, "New job")
+    page.reload()
+    title(page, "New job")
+    page.go_back()
+    title(page, "Jobs")
+    dash.client.delete(f"/api/jobs/{made}")
 
 
 def test_a_second_window_shows_what_was_done(page: Page, window: Window, dash: Dashboard) -> None:
@@ -137,6 +163,8 @@ def test_selected_jobs_are_changed_at_once(page: Page, dash: Dashboard) -> None:
     page.goto("/jobs?name=bulk")
     live(page)
     boxes = page.locator("tbody").get_by_role("checkbox")
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_disabled()
+    expect(page.get_by_role("button", name="Delete", exact=True)).to_be_disabled()
     page.get_by_label("Select all").check()
     expect(boxes).to_have_count(3)
     for box in boxes.all():
@@ -144,8 +172,8 @@ def test_selected_jobs_are_changed_at_once(page: Page, dash: Dashboard) -> None:
     dash.client.patch(f"/api/jobs/{made[0]}", json={"state": "paused"})
     expect(page.locator(f"#job-{made[0]}")).to_contain_text("paused")
     expect(boxes.first).to_be_checked()
-    press(page, "Pause")
-    notice(page, "Paused.")
+    press(page, "Pause 3")
+    notice(page, "Paused 2 jobs.")
     expect(page.get_by_role("region", name="Not changed")).to_contain_text("bulk one: it is paused")
     expect(page.locator("tbody .badge", has_text="paused")).to_have_count(3)
 
@@ -160,14 +188,15 @@ def test_selected_jobs_are_changed_at_once(page: Page, dash: Dashboard) -> None:
         dialog.dismiss()
 
     page.once("dialog", refuse)
-    press(page, "Delete")
+    press(page, "Delete 2")
     assert asked == ["Delete the selected jobs?"]
     dash.client.delete(f"/api/jobs/{made[1]}")
     expect(page.locator(f"#job-{made[1]}")).to_have_count(0)
+    expect(page.get_by_role("button", name="Delete 1", exact=True)).to_be_enabled()
     page.get_by_label("Select bulk three").check()
     answer(page, yes=True)
     press(page, "Delete")
-    notice(page, "Removed.")
+    notice(page, "Deleted 1 job.")
     expect(page.locator("tbody tr")).to_have_count(1)
     assert dash.client.get(f"/api/jobs/{made[2]}").status_code == 404
     dash.client.delete(f"/api/jobs/{made[0]}")
@@ -185,7 +214,7 @@ def test_a_job_is_two_lines_on_a_phone(page: Page, dash: Dashboard) -> None:
     assert overflow(page) == 0
     row.get_by_role("checkbox").check()
     press(page, "Pause")
-    notice(page, "Paused.")
+    notice(page, "Paused 1 job.")
     expect(row).to_contain_text("paused")
     assert violations(page) == []
     dash.client.delete(f"/api/jobs/{job}")

@@ -43,7 +43,7 @@ def test_a_job_is_made_after_a_look_at_its_times(plain: Page, dash: Dashboard) -
     press(plain, "Create the job")
     title(plain, "Without a script")
     press(plain, "Delete")
-    notice(plain, "Removed.")
+    notice(plain, "Deleted job without-a-script.")
 
 
 def test_a_message_is_sent_again(plain: Page, dash: Dashboard) -> None:
@@ -51,7 +51,7 @@ def test_a_message_is_sent_again(plain: Page, dash: Dashboard) -> None:
     dash.bot.unblock(ANN)
     plain.goto("/deliveries")
     plain.locator(f"#out-{row}").get_by_role("button", name="Retry").click()
-    notice(plain, "It will be retried.")
+    notice(plain, "Retrying 1 message.")
     dash.bot.wait_texts(ANN, len(dash.bot.texts(ANN)))
     plain.goto("/deliveries?show=failed")
     expect(plain.locator(f"#out-{row}")).to_have_count(0)

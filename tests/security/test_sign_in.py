@@ -237,7 +237,8 @@ async def by_page(node: Node, cookie: str, sign_in: str) -> None:
     fields = {"sign_in": sign_in} if sign_in else {"all": "yes"}
     async with node.browser(cookie=cookie) as browser:
         answer = await browser.post("/sign-ins/end", data=fields, headers=ORIGIN)
-    assert answer.headers["location"] == "/sign-ins?notice=signed-out"
+    told = "1+browser" if sign_in else "all+browsers"
+    assert answer.headers["location"] == f"/sign-ins?notice=signed-out+{told}"
 
 
 async def by_api(node: Node, cookie: str, sign_in: str) -> None:

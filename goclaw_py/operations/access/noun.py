@@ -22,5 +22,5 @@ ACCESS: Final = Noun(
     },
     plain={"SignIn": "id address user_agent name", "Token": "name"},
     text={"NewToken": "secret"},
-    notices={"signed-out": "Signed out.", "revoked": "Revoked."},
+    notices={"signed-out": "Signed out {}.", "revoked": "Revoked {}."},
 )

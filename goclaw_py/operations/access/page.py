@@ -55,7 +55,7 @@ def _sign_in_routes(service: PageServices, sign_ins: SignIns) -> list[Route]:
         except NotFound:
             return back_to(path, "nothing")
         sign_ins.forget()
-        return back_to(path, "signed-out")
+        return back_to(path, f"signed-out {'1 browser' if wanted else 'all browsers'}")
 
     return [Route(path, show, methods=["GET"]), Route(f"{path}/end", end, methods=["POST"])]
 
@@ -96,7 +96,7 @@ def _token_routes(service: PageServices) -> list[Route]:
             await access.revoke_token(given["name"])
         except NotFound:
             return back_to(path, "nothing")
-        return back_to(path, "revoked")
+        return back_to(path, f"revoked token {given['name']}")
 
     return [
         Route(path, show, methods=["GET"]),

@@ -47,11 +47,13 @@ def routes(service: PageServices) -> list[Route]:
         if decision == Decision.ALWAYS and not rule:
             return await _rule(service, request, approval)
         try:
-            await control.approvals.decide(approval, Decision(decision), rule=rule)
+            done = await control.approvals.decide(approval, Decision(decision), rule=rule)
         except (ApprovalClosed, NotFound):
             # Another person was faster, for example in the chat.
             return back_to("/approvals", "late")
-        return back_to("/approvals", "answered")
+        word = "denied" if decision == Decision.DENY else "allowed"
+        notice = f"{word} {done.request.tool}" if decision in ABOUT_APPROVAL else "answered"
+        return back_to("/approvals", notice)
 
     async def revoke(request: Request) -> Response:
         fields = await form(request)
@@ -63,7 +65,7 @@ def routes(service: PageServices) -> list[Route]:
             await control.approvals.revoke(AgentName(agent), tool, key)
         except NotFound:
             return back_to("/approvals", "nothing")
-        return back_to("/approvals", "removed")
+        return back_to("/approvals", f"removed permission {tool}")
 
     load, part = partial(_load, control), "approvals/page.html"
     page = Page("/approvals", "approvals", "Approvals", load, ("before",), part=part)

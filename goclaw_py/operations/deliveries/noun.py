@@ -26,5 +26,5 @@ DELIVERIES: Final = Noun(
     plain={"OutboxRow": "external_id"},
     text={"OutboxRow": "error"},
     chat_changes={"retry_dead_letters": changes.RETRY_IN_CHAT},
-    notices={"retried": "It will be retried.", "dropped": "Dropped."},
+    notices={"retried": "Retrying {}.", "dropped": "Dropped {}."},
 )

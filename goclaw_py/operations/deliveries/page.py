@@ -17,6 +17,7 @@ from starlette.routing import Route
 from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.targets import parse_target, target_text
+from goclaw_py.core.text import count
 from goclaw_py.operations.deliveries.operations import Deliveries, MessageCounts
 from goclaw_py.records import DeadLetterQuery, MessageFilter, OutboxQuery, OutboxState
 from goclaw_py.web.api.wire import MAX_ROW_ID
@@ -63,7 +64,7 @@ def routes(service: PageServices) -> list[Route]:
             sent = await form(request)
             outgoing, incoming = _acts(service, verb)
             done = await (outgoing if box == "outgoing" else incoming)([_row(sent.get("id", ""))])
-            return _back(sent.get("rows", ""), _NOTICES[verb] if done else "nothing")
+            return _back(sent.get("rows", ""), verb, done)
 
         return Route(f"/deliveries/{box}/{verb}", answer, methods=["POST"])
 
@@ -182,7 +183,7 @@ def _all(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
         while letters := await deliveries.dead_letters(unanswered):
             unanswered = replace(unanswered, before=letters[-1].row.id)
             done += await incoming([one.row.id for one in letters])
-        return _back(sent.get("rows", ""), _NOTICES[verb] if done else "nothing")
+        return _back(sent.get("rows", ""), verb, done)
 
     return answer
 
@@ -207,7 +208,7 @@ def _selected(service: PageServices) -> Callable[[Request], Awaitable[Response]]
                     done += changed
                 else:
                     stale.append(f"{kind}-{number}")
-        return _back(dict(sent).get("rows", ""), _NOTICES[verb] if done else "nothing", stale)
+        return _back(dict(sent).get("rows", ""), verb, done, stale)
 
     return answer
 
@@ -220,7 +221,9 @@ def _acts(service: PageServices, verb: str) -> tuple[Act, Act]:
     return deliveries.drop_outbox, deliveries.dismiss_dead_letters
 
 
-def _back(rows: str, notice: str, stale: Iterable[str] = ()) -> Response:
+def _back(rows: str, verb: str, changed: int, stale: Iterable[str] = ()) -> Response:
+    """Redirect to the list after a number of messages was changed."""
+    notice = f"{_NOTICES[verb]} {count(changed, 'message')}" if changed else "nothing"
     more = {"stale": ".".join(stale)} if stale else {}
     return back_to_rows("/deliveries", notice, rows, _FILTERS, **more)
 

@@ -39,8 +39,11 @@ HEARTBEATS: Final = Noun(
         "TickEdit": "box",
     },
     notices={
-        "muted": "Muted.",
-        "unmuted": "It is no longer muted.",
+        "turned-on": "Turned on the heartbeat of {}.",
+        "turned-off": "Turned off the heartbeat of {}.",
+        "as-set": "The heartbeat of {} follows the settings again.",
+        "muted": "Muted the heartbeat of {}.",
+        "unmuted": "Unmuted the heartbeat of {}.",
         "told": "The event is part of the next heartbeat.",
     },
 )

@@ -276,20 +276,23 @@ class _Hearts:
         begun = await self._service.control.heartbeats.run_now(agent)
         if isinstance(begun, NoHeartbeat):
             return await self._page(request, ChecklistDraft(), _REFUSED[begun], 409)
-        return back_to(f"/heartbeats/{agent}", "asked", heartbeat_run=begun.heartbeat_run)
+        notice = f"asked heartbeat {agent}"
+        return back_to(f"/heartbeats/{agent}", notice, heartbeat_run=begun.heartbeat_run)
 
     async def _switch(self, agent: AgentName, on: str) -> str:
         if on not in _CHOSEN:
             raise HeartbeatError("on must be yes, no, or settings")
-        await self._service.control.heartbeats.switch(agent, on=_CHOSEN[on])
-        return "saved"
+        chosen = _CHOSEN[on]
+        await self._service.control.heartbeats.switch(agent, on=chosen)
+        word = "as-set" if chosen is None else "turned-on" if chosen else "turned-off"
+        return f"{word} {agent}"
 
     async def _mute(self, agent: AgentName, how_long: str) -> str:
         hearts = self._service.control.heartbeats
         view = await hearts.view(agent)
         until = mute_end(how_long, now=view.now, zone=view.policy.zone)
         await hearts.mute(agent, until)
-        return "unmuted" if until is None else "muted"
+        return f"{'unmuted' if until is None else 'muted'} {agent}"
 
     # ------------------------------------------------------------------ checklist
 

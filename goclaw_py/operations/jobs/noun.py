@@ -49,9 +49,10 @@ JOBS: Final = Noun(
     },
     notices={
         "made": "Created.",
-        "done": "Done.",
-        "paused": "Paused.",
-        "resumed": "It is active again.",
+        "done": "Ran {}.",
+        "paused": "Paused {}.",
+        "resumed": "Resumed {}.",
+        "job-deleted": "Deleted {}.",
     },
 )
 """``GET /api/jobs/{job}/upcoming`` computes from a job and the settings, as commands do."""

@@ -31,5 +31,5 @@ PEOPLE: Final = Noun(
     },
     text={"Chat": "name gone", "WebInvitation": "path"},
     chat_changes={"decide": changes.DECIDE_IN_CHAT},
-    notices={"approved": "Approved."},
+    notices={"approved": "Approved {}."},
 )

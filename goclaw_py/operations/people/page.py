@@ -59,12 +59,12 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
         if not code or role not in _ROLES:
             raise HTTPException(422, "enter the code and choose the role: owner or guest")
         try:
-            await control.people.approve(code, guest=role == "guest")
+            person = await control.people.approve(code, guest=role == "guest")
         except NotFound as error:
             facts = await service.facts(page, {})
             typed = {"error": str(error), "code": code}
             return service.answer(request, _FRAME, {**facts, **typed}, 404)
-        return back_to("/people", "approved")
+        return back_to("/people", f"approved {role} {person.sender.id}")
 
     async def revoke(request: Request) -> Response:
         fields = await form(request)
@@ -76,7 +76,7 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
         except NotFound:
             # Another person was faster, or the same person in another window.
             return back_to("/people", "nothing")
-        return back_to("/people", "removed")
+        return back_to("/people", f"removed person {names[-1]}")
 
     async def allow(request: Request) -> Response:
         fields = await form(request)
@@ -84,8 +84,9 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
         if not all(names) or fields.get("allowed") not in ("yes", "no"):
             raise HTTPException(422, "a group has a channel, an account and an id")
         channel, account, chat = names
-        await control.people.allow_chat(channel, account, chat, allowed=fields["allowed"] == "yes")
-        return back_to("/people", "saved")
+        allowed = fields["allowed"] == "yes"
+        await control.people.allow_chat(channel, account, chat, allowed=allowed)
+        return back_to("/people", f"{'allowed' if allowed else 'denied'} chat {chat}")
 
     return [
         *service.routes(page),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -65,9 +66,10 @@ NOTICES: Final = {
     "unsent": "Stopped. The rest of the answer will not be sent.",
     "nothing": "There was nothing to do.",
     "saved": "Saved.",
-    "asked": "Requested. It starts as soon as possible.",
-    "retried": "It will be retried.",
-    "removed": "Removed.",
+    "asked": "Requested a run of {}.",
+    "removed": "Removed {}.",
+    "allowed": "Allowed {}.",
+    "denied": "Denied {}.",
     "deleted": "The conversation was deleted.",
     "forked": "This is a copy. What you write here changes only the copy.",
     "answered": "Answered.",
@@ -77,8 +79,11 @@ NOTICES: Final = {
 }
 """The notices after an action: those that several pages use, and those of one noun.
 
-The address selects one of these.
+The address selects one of these, and says what ``{}`` in it is.
 """
+
+_OBJECT: Final = re.compile(r"[\w.@:-]{1,64}( [\w.@:-]{1,64})?", re.ASCII)
+"""What was changed, in an address: a number or kind, and a name. No link makes us say more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,10 +362,20 @@ class PageServices:
 
     def answer(self, request: Request, template: str, facts: Facts, status: int = 200) -> Response:
         """Return a whole page, with the notice that the address selects."""
-        notice = NOTICES.get(request.query_params.get("notice", ""), "")
+        notice = notice_of(request.query_params.get("notice", ""))
         own = {"notice": notice, "theme": theme_of(request), "counts": self._counts}
+        own["is_posted"] = request.method == "POST"
         whole = {**own, "error": "", "live": "", "query": {}} | dict(facts)
         return HTMLResponse(self.render(template, whole), status)
+
+
+def notice_of(text: str) -> str:
+    """Return the notice that an address selects, "" for one that is not ours."""
+    word, _, changed = text.partition(" ")
+    found = NOTICES.get(word, "")
+    if "{}" not in found:
+        return found
+    return found.format(changed) if _OBJECT.fullmatch(changed) else ""
 
 
 def theme_of(request: Request) -> str:
@@ -407,7 +422,10 @@ async def fields(request: Request) -> list[tuple[str, str]]:
 
 
 def back_to(path: str, notice: str, /, **query: str) -> Response:
-    """Redirect to a page after an action; the notice is one of ``NOTICES``."""
+    """Redirect to a page after an action.
+
+    The notice is one of ``NOTICES``; after a space follows what was changed, such as ``3 jobs``.
+    """
     return RedirectResponse(f"{path}?{urlencode({**query, 'notice': notice})}", status_code=303)
 
 

@@ -22,7 +22,7 @@ from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import JobError, NotFound, UnknownJob
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.targets import Maker, chat_of, target_text
-from goclaw_py.core.text import cost, first_words, sentence, visible_line
+from goclaw_py.core.text import cost, count, first_words, sentence, visible_line
 from goclaw_py.core.time.texts import at
 from goclaw_py.operations.jobs.models import JobChange, Requester, RunNow, StartedNow
 from goclaw_py.records import JobQuery
@@ -77,6 +77,7 @@ _ACTIONS: Final = {"run": "Run now", "pause": "Pause", "resume": "Resume", "dele
 _CHANGES: Final = {"pause": (JobState.ACTIVE,), "resume": (JobState.PAUSED, JobState.DISABLED)}
 """The states of jobs that an action changes; others change a job in any state."""
 _FAILED: Final = "failed"
+_DELETED: Final = "job-deleted"
 _STALE: Final = re.compile(r"([\w-]{1,64}):([a-z_]{1,32})", re.ASCII)
 _REFUSED: Final[Mapping[RunNow, str]] = {
     RunNow.ALREADY_RUNNING: texts.IS_RUNNING,
@@ -111,9 +112,10 @@ def routes(service: PageServices) -> list[Route]:
             return await _show(request, {}, str(error), status_of(error))
         if isinstance(done, RunNow):
             return await _show(request, {}, _REFUSED[done], 409)
+        notice = f"{done} job {job.spec.slug}"
         if fields.get("back") == "list":
-            return back_to_rows("/jobs", done, fields.get("rows", ""), _FILTERS)
-        return back_to("/jobs" if done == "removed" else f"/jobs/{job.id}", done)
+            return back_to_rows("/jobs", notice, fields.get("rows", ""), _FILTERS)
+        return back_to("/jobs" if done == _DELETED else f"/jobs/{job.id}", notice)
 
     looks, filters = partial(_list, service), params_of(*_FILTERS, "stale")
     live, frame = "jobs/jobs_live.html", "jobs/jobs.html"
@@ -144,7 +146,7 @@ async def _do(service: PageServices, job: str, action: str) -> str | RunNow:
             return "resumed"
         case "delete":
             await jobs.delete(job, BY)
-            return "removed"
+            return _DELETED
         case _:
             raise HTTPException(404)
 
@@ -161,7 +163,7 @@ def _selected(service: PageServices) -> Callable[[Request], Awaitable[Response]]
         action = dict(sent).get("do", "")
         if action not in _ACTIONS or len(ids) > SHOWN:
             raise HTTPException(422, f"do: {', '.join(_ACTIONS)}; job: at most {SHOWN} ids")
-        notice, stale = "nothing", []
+        word, changed, stale = "", 0, []
         for one in ids:
             # One by one, to say of each whether it was changed: there is a page of them.
             try:
@@ -174,10 +176,11 @@ def _selected(service: PageServices) -> Callable[[Request], Awaitable[Response]]
                 stale.append(f"{one}:{_FAILED}")
                 continue
             if isinstance(done, str) and not isinstance(done, RunNow):
-                notice = done
+                word, changed = done, changed + 1
             else:
                 stale.append(f"{one}:{done or 'unchanged'}")
         more = {"stale": ",".join(stale)} if stale else {}
+        notice = f"{word} {count(changed, 'job')}" if changed else "nothing"
         return back_to_rows("/jobs", notice, dict(sent).get("rows", ""), _FILTERS, **more)
 
     return answer

@@ -58,12 +58,18 @@ setInterval(() => {
   for (const element of document.querySelectorAll("time[datetime]:not([data-clock])")) showTime(element);
 }, 1000);
 
+// ---------------------------------------------------------------- forms
+
+// The answer to a form, such as one that was refused, stands in the history as the page of the form:
+// nothing is sent again by a reload, or by a way back to it.
+if (document.querySelector("[data-posted]") && document.referrer.startsWith(location.origin)) history.replaceState(null, "", document.referrer);
+
 // ---------------------------------------------------------------- forms that outlive a sign-in
 
 // A form that was sent after the sign-in had expired is not saved. Its fields are kept in this tab,
 // and are there again when the sign-in leads back to its page.
 function keepForm(form) {
-  const kept = "form " + location.pathname + location.search.replace(/[?&]notice=\w+/, "");
+  const kept = "form " + location.pathname + location.search.replace(/[?&]notice=[^&]*/, "");
   const text = sessionStorage.getItem(kept);
   sessionStorage.removeItem(kept);
   if (text && new URLSearchParams(location.search).get("notice") === "welcome") {
@@ -365,10 +371,23 @@ function zoomable() {
 
 if (document.querySelector("[data-live^='/live/timeline']")) zoomable();
 
+// The buttons for selected rows say of how many, and do nothing without one.
+function countSelected() {
+  const fields = [...(document.getElementById("selected")?.elements ?? [])];
+  const chosen = fields.filter((field) => field.checked).length;
+  for (const button of fields.filter(({ name }) => name === "do")) {
+    button.disabled = !chosen;
+    button.textContent = button.textContent.replace(/ \d+$/, "") + (chosen ? ` ${chosen}` : "");
+  }
+}
+
 document.addEventListener("change", ({ target }) => {
   const name = target.closest("th")?.dataset.selects;
   if (name) for (const box of document.getElementsByName(name)) box.checked = target.checked;
+  countSelected();
 });
+document.addEventListener("part", countSelected);
+window.addEventListener("pageshow", countSelected);
 
 // ---------------------------------------------------------------- forms
 

@@ -56,7 +56,7 @@ async def test_what_no_token_can_be_is_refused(
 
 
 async def test_a_token_is_revoked_once(admin: Browser) -> None:
-    await admin.leads("/tokens/revoke", "/tokens?notice=revoked", name="grafana")
+    await admin.leads("/tokens/revoke", "/tokens?notice=revoked+token+grafana", name="grafana")
     await admin.leads("/tokens/revoke", "/tokens?notice=nothing", name="nobody")
     await admin.refuses("/tokens/revoke", 422, "a token has a name")
 

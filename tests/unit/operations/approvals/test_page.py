@@ -42,7 +42,7 @@ async def test_a_tool_is_always_allowed_only_after_a_look_at_the_rule(
     assert control.questions.asked[0].decision is None
     await browser.refuses(f"{PAGE}/decide", 422, "“always” adds this rule", rule="wipe", **always)
     await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=late", id="gone", decision="always")
-    await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=answered", rule="pay", **always)
+    await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=allowed+pay", rule="pay", **always)
     assert control.questions.asked[0].decision is Decision.ALWAYS
 
 
@@ -52,7 +52,9 @@ async def test_nothing_waits(browser: Browser, control: FakeControl) -> None:
 
 
 async def test_a_button_answers(browser: Browser, control: FakeControl) -> None:
-    await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=answered", id=PAY.id, decision="session")
+    await browser.leads(
+        f"{PAGE}/decide", f"{PAGE}?notice=allowed+pay", id=PAY.id, decision="session"
+    )
     assert control.questions.asked[0].decision is Decision.SESSION
     await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=late", id=PAY.id, decision="once")
     await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=late", id="gone", decision="once")
@@ -71,8 +73,9 @@ async def test_a_forged_form_does_nothing(browser: Browser, control: FakeControl
 
 
 async def test_a_grant_is_revoked(browser: Browser, control: FakeControl) -> None:
-    removed = f"{PAGE}?notice=removed"
+    removed = f"{PAGE}?notice=removed+permission+pay"
     await browser.leads(f"{PAGE}/revoke", removed, agent="main", tool="pay", session="")
+    removed = f"{PAGE}?notice=removed+permission+wipe"
     await browser.leads(f"{PAGE}/revoke", removed, agent="main", tool="wipe", session=KEY)
     assert control.questions.granted == []
     await browser.leads(f"{PAGE}/revoke", f"{PAGE}?notice=nothing", agent="main", tool="pay")

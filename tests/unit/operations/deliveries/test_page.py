@@ -31,9 +31,9 @@ def asked(control: FakeControl) -> list[OutboxQuery]:
     [
         ("out=4&in=8&out=5&do=retry",
          [("retry_outbox", (4,)), ("retry_outbox", (5,)), ("retry_dead_letters", (8,))],
-         "retried"),
+         "retried+3+messages"),
         ("in=8&in=9&do=drop", [("dismiss_dead_letters", (8,)), ("dismiss_dead_letters", (9,))],
-         "dropped"),
+         "dropped+2+messages"),
         ("do=retry", [], "nothing"),
     ],
 )  # fmt: skip
@@ -73,7 +73,7 @@ async def test_all_that_match_are_retried_once(
 ) -> None:
     monkeypatch.setattr("goclaw_py.operations.deliveries.page.BATCH", 2)
     control.messages.rows = [replace(DEAD, id=number) for number in (9, 8, 7)]
-    place = f"/deliveries?{BACK}&notice=retried"
+    place = f"/deliveries?{BACK}&notice=retried+5+messages"
     await browser.leads("/deliveries/all", place, rows=ROWS, do="retry")
     retried = [call[1] for call in control.calls if call[0] == "retry_outbox"]
     assert retried == [(9, 8), (7,)]

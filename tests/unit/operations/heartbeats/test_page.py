@@ -205,7 +205,7 @@ async def test_what_is_no_form_is_refused(browser: Browser, hearts: Hearts) -> N
 
 async def test_a_heartbeat_run_by_hand_is_shown(browser: Browser, hearts: Hearts) -> None:
     """SPEC HB-11."""
-    place = "/heartbeats/main?heartbeat_run=019b-now&notice=asked"
+    place = "/heartbeats/main?heartbeat_run=019b-now&notice=asked+heartbeat+main"
     await browser.leads("/heartbeats/main/run", place)
     assert ("run_now", MAIN) in hearts.calls
     await browser.says(place, "It is running.")
@@ -218,8 +218,12 @@ async def test_a_heartbeat_is_switched(browser: Browser, hearts: Hearts) -> None
     path = "/heartbeats/main/switch"
     await browser.refuses(path, 422, "On must be yes, no, or settings.", on="maybe")
     assert hearts.views[MAIN].heartbeat.switched is None
-    for on, switched in (("yes", True), ("no", False), ("settings", None)):
-        await browser.leads(path, "/heartbeats?notice=saved", on=on, back="all")
+    for on, switched, word in (
+        ("yes", True, "turned-on"),
+        ("no", False, "turned-off"),
+        ("settings", None, "as-set"),
+    ):
+        await browser.leads(path, f"/heartbeats?notice={word}+main", on=on, back="all")
         assert hearts.views[MAIN].heartbeat.switched is switched
 
 
@@ -235,10 +239,10 @@ async def test_the_card_offers_what_makes_sense(browser: Browser, hearts: Hearts
 
 async def test_a_heartbeat_is_muted_and_unmuted(browser: Browser, hearts: Hearts) -> None:
     path = "/heartbeats/main/mute"
-    await browser.leads(path, "/heartbeats/main?notice=muted", **{"for": "until 18:00"})
+    await browser.leads(path, "/heartbeats/main?notice=muted+main", **{"for": "until 18:00"})
     assert hearts.views[MAIN].heartbeat.muted_until == AT.replace(hour=17)
     await browser.says("/heartbeats/main", "muted until today 18:00 (Europe/Berlin)", "Unmute")
-    await browser.leads(path, "/heartbeats?notice=unmuted", **{"for": "off", "back": "all"})
+    await browser.leads(path, "/heartbeats?notice=unmuted+main", **{"for": "off", "back": "all"})
     assert hearts.views[MAIN].heartbeat.muted_until is None
     for how_long in ("", "soon", "500d", "<script>", "2h" * 500):
         text = await browser.refuses(path, 422, 'role="alert"', **{"for": how_long})
@@ -464,6 +468,6 @@ async def test_the_log_is_listed_by_outcome_and_time(browser: Browser, hearts: H
 
 
 async def test_the_filters_stay_after_an_action(browser: Browser) -> None:
-    place = "/heartbeats?agent=main&show=on&notice=saved"
+    place = "/heartbeats?agent=main&show=on&notice=turned-off+main"
     fields = {"on": "no", "back": "all", "rows": "agent=main&show=on&path=//x"}
     await browser.leads("/heartbeats/main/switch", place, **fields)

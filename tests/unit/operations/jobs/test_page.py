@@ -141,12 +141,13 @@ async def test_a_long_list_has_pages_that_keep_its_filter(
 async def test_run_now_asks_for_a_run(browser: Browser, jobs: Jobs) -> None:
     """SPEC CRON-11."""
     job = await made(jobs)
-    await browser.leads(f"/jobs/{job.id}/run", f"/jobs/{job.id}?notice=asked")
+    await browser.leads(f"/jobs/{job.id}/run", f"/jobs/{job.id}?notice=asked+job+standup")
     assert jobs.runner.asked == ["standup"]
-    await browser.says(f"/jobs/{job.id}?notice=asked", "It starts as soon as possible")
+    await browser.says("/jobs?notice=asked+job+standup", "Requested a run of job standup.")
     message = await made(jobs, "tea", payload=FixedMessage("Call Ann"))
     jobs.runner.answer = StartedNow(STARTED.occurrence, None)
-    place, rows = "/jobs?state=active&page=1&notice=done", "state=active&page=1&next=http://x"
+    place = "/jobs?state=active&page=1&notice=done+job+tea"
+    rows = "state=active&page=1&next=http://x"
     await browser.leads(f"/jobs/{message.id}/run", place, back="list", rows=rows)
 
 
@@ -160,12 +161,14 @@ async def test_a_refused_run_is_explained(refused: RunNow, browser: Browser, job
 
 async def test_a_job_is_paused_resumed_and_deleted(browser: Browser, jobs: Jobs) -> None:
     job = await made(jobs)
-    await browser.leads(f"/jobs/{job.id}/pause", "/jobs?notice=paused", back="list")
+    await browser.leads(f"/jobs/{job.id}/pause", "/jobs?notice=paused+job+standup", back="list")
     assert (await job_of(jobs)).state is JobState.PAUSED
     await browser.says(f"/jobs/{job.id}", ">Resume</button>")
-    await browser.leads(f"/jobs/{job.id}/resume", f"/jobs/{job.id}?notice=resumed")
+    await browser.leads(f"/jobs/{job.id}/resume", f"/jobs/{job.id}?notice=resumed+job+standup")
     assert (await job_of(jobs)).state is JobState.ACTIVE
-    await browser.leads(f"/jobs/{job.id}/delete", "/jobs?notice=removed", back="job")
+    await browser.leads(
+        f"/jobs/{job.id}/delete", "/jobs?notice=job-deleted+job+standup", back="job"
+    )
     with pytest.raises(UnknownJob):
         await job_of(jobs, job.id)
     await browser.refuses(f"/jobs/{job.id}/delete", 404)
@@ -182,13 +185,13 @@ async def test_selected_jobs_are_run_paused_resumed_and_deleted(
         answer = await send_selected(browser, [*ids, ("do", action)])
         assert (answer.status_code, answer.headers["location"]) == (303, place + notice)
 
-    await act("run", "asked")
+    await act("run", "asked+2+jobs")
     assert jobs.runner.asked == ["one", "two"]
-    await act("pause", "paused")
+    await act("pause", "paused+2+jobs")
     assert [job.state for job in await all_of(jobs)] == ["active", "paused", "paused"]
-    await act("resume", "resumed")
+    await act("resume", "resumed+2+jobs")
     assert {job.state for job in await all_of(jobs)} == {JobState.ACTIVE}
-    await act("delete", "removed")
+    await act("delete", "job-deleted+2+jobs")
     assert [job.id for job in await all_of(jobs)] == [three]
 
 
@@ -223,7 +226,7 @@ async def test_a_selected_job_is_found_by_its_whole_id(browser: Browser, jobs: J
         await jobs.service.delete(job.id, BY)
         await jobs.store.add_job(replace(job, id=JobId(name)), most=None)
     answer = await send_selected(browser, [("job", "job-1"), ("do", "pause")])
-    assert answer.headers["location"] == "/jobs?notice=paused"
+    assert answer.headers["location"] == "/jobs?notice=paused+1+job"
     found = {job.id: job.state for job in await all_of(jobs)}
     assert found == {"job-1": JobState.PAUSED, "job-10": JobState.ACTIVE}
 

@@ -17,7 +17,7 @@ from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.pages import make_site
-from goclaw_py.web.pages.services import NOTICES
+from goclaw_py.web.pages.services import notice_of
 from goclaw_py.web.sign_ins import SignIns, settings_actor
 from tests.support.memory_store import MemoryStore
 from tests.unit.web.fakes import NOW, FakeControl
@@ -101,7 +101,7 @@ class Browser(httpx.AsyncClient):
 async def _has_a_known_notice(answer: httpx.Response) -> None:
     """A redirect after an action says something: an unknown notice shows nothing."""
     notice = httpx.URL(answer.headers.get("location", "/")).params.get("notice")
-    assert notice is None or notice in NOTICES, notice
+    assert notice is None or notice_of(notice), notice
 
 
 def _said(answer: httpx.Response, status: int, parts: tuple[str, ...]) -> str:

@@ -125,6 +125,14 @@ async def test_an_address_can_make_a_page_say_nothing(browser: Browser) -> None:
         assert "alert(1)" not in answer.text
 
 
+async def test_a_notice_names_what_was_changed_in_two_words_at_most(browser: Browser) -> None:
+    await browser.says("/jobs?notice=paused+3+jobs", ">Paused 3 jobs.<")
+    await browser.says("/jobs?notice=job-deleted+job+standup", ">Deleted job standup.<")
+    for changed in ("", "+", "+you+were+hacked", "+<b>", "+%E2%80%AEx", "+x%00", "+" + "x" * 65):
+        page = (await browser.get(f"/jobs?notice=paused{changed}")).text
+        assert 'class="notice"' not in page
+
+
 # ---------------------------------------------------------------------------- what is shown
 
 
