@@ -250,11 +250,12 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ("" if text[-1:] in ends else ".")
 
 
-def usd(amount: Decimal) -> str:
-    """Return an amount of money; below a dollar it has four digits."""
-    if 0 < amount < Decimal("0.0001"):
-        return "< $0.0001"
-    return f"${amount:.2f}" if amount == 0 or amount >= 1 else f"${amount:.4f}"
+def usd(amount: Decimal, digits: int | None = None) -> str:
+    """Return an amount of money; below a dollar it has four digits, unless they are given."""
+    if digits is None:
+        digits = 2 if amount == 0 or amount >= 1 else 4
+    least = Decimal(1).scaleb(-digits)
+    return f"< ${least}" if 0 < amount < least else f"${amount:.{digits}f}"
 
 
 def cost(used: Usage | None) -> str:

@@ -51,6 +51,8 @@ def routes(service: PageServices) -> list[Route]:
             raise HTTPException(422, str(error)) from error
         found, times = await asyncio.gather(control.usage.report(asked), control.usage.times(asked))
         rows = found.rows[:_SHOWN_GROUPS]
+        # The same digits everywhere on the page, so that amounts can be compared.
+        digits = 2 if (found.total.cost_usd or 0) >= 1 else 4
         return {
             "report": found,
             "rows": [(_label(row, by), row.used) for row in rows],
@@ -58,7 +60,8 @@ def routes(service: PageServices) -> list[Route]:
             "left_out": len(found.rows) - len(rows) + found.left_out,
             "by": by,
             "days": times,
-            "charts": _charts(times, name),
+            "charts": _charts(times, name, digits),
+            "digits": digits,
             "hourly": asked.hours,
             "labels": [_when(one, name) for one in times],
             "range": next(one for one, number in RANGES.items() if number == days),
@@ -97,7 +100,7 @@ def _named(found: UsageReport, by: Grouping) -> list[str]:
     return [value for row in found.rows[:_SHOWN_GROUPS] if (value := row.group.get(by))]
 
 
-def _charts(times: Sequence[DayTimes], zone_name: str) -> list[Chart]:
+def _charts(times: Sequence[DayTimes], zone_name: str, digits: int) -> list[Chart]:
     labels = [_when(one, zone_name) for one in times]
 
     def counts(title: str, name: str, meaning: str, values: Sequence[int | None]) -> Chart:
@@ -115,10 +118,10 @@ def _charts(times: Sequence[DayTimes], zone_name: str) -> list[Chart]:
         counts("Tokens", "tokens", "told", [one.used.tokens for one in times]),
         bar_chart(
             "Cost",
-            usd(sum(costs, Decimal(0))),
+            usd(sum(costs, Decimal(0)), digits),
             labels,
             [Series("", "told", [float(cost) for cost in costs])],
-            lambda value: usd(Decimal(value).quantize(Decimal("0.0001"))),
+            lambda value: usd(Decimal(value).quantize(Decimal("0.0001")), digits),
         ),
     ]
 
@@ -137,8 +140,16 @@ def _whole(value: float) -> str:
 
 def _waits(title: str, labels: Sequence[str], pairs: Sequence[tuple[float, float] | None]) -> Chart:
     """Return a chart of medians in front of 95th percentiles."""
-    newest = next((pair for pair in reversed(pairs) if pair), None)
-    value = f"median {seconds(newest[0])}" if newest else ""
+    newest = next(
+        (
+            (label, pair)
+            for label, pair in zip(reversed(labels), reversed(pairs), strict=True)
+            if pair
+        ),
+        None,
+    )
+    # Medians of days have no median of all their runs.
+    value = f"{newest[0]}: median {seconds(newest[1][0])}" if newest else ""
     highs = Series("or less for 95 %", "idle", [pair and pair[1] for pair in pairs])
     medians = Series("or less for half", "told", [pair and pair[0] for pair in pairs])
     return bar_chart(title, value, labels, [highs, medians], seconds)

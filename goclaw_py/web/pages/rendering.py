@@ -296,9 +296,9 @@ def seconds(value: float | None) -> str:
     return NONE if value is None else duration(value)
 
 
-def usd(value: Decimal | None) -> str:
+def usd(value: Decimal | None, digits: int | None = None) -> str:
     """Return an amount of US dollars; a dash if it is unknown."""
-    return NONE if value is None else formatting.usd(value)
+    return NONE if value is None else formatting.usd(value, digits)
 
 
 def pretty(text: str) -> str:

@@ -120,3 +120,15 @@ async def test_a_page_that_fails_slowly_says_why(
     assert "Adding up." in (await browser.get("/usage")).text
     answer = await browser.get("/usage?wait=1")
     assert (answer.status_code, "the database is away" in answer.text) == (503, True)
+
+
+async def test_all_amounts_of_the_page_have_the_same_digits(browser: Browser) -> None:
+    amounts = re.findall(r"\$\d+\.(\d+)", (await browser.get("/usage")).text)
+    assert len(amounts) > 2
+    assert len({len(digits) for digits in amounts}) == 1
+
+
+async def test_the_median_of_a_day_is_called_so(browser: Browser) -> None:
+    """Beside totals of the whole time it would be read as theirs."""
+    said = await browser.says("/usage")
+    assert re.search(r"Time to first text <strong>\d+ \w{3}: median ", said)
