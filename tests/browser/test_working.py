@@ -309,7 +309,7 @@ def test_a_session_begins_afresh_after_a_question(page: Page, dash: Dashboard) -
     expect(said).to_contain_text("old words")
     answer(page, yes=True)
     press(page, "New conversation")
-    notice(page, "Saved.")
+    notice(page, "Started a new conversation.")
     expect(said).to_contain_text("No messages in this conversation yet.")
 
 

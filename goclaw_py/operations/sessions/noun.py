@@ -19,6 +19,7 @@ SESSIONS: Final = Noun(
     },
     plain={"HistoryEntry": "format", "SessionFork": "chat"},
     text={"HistoryEntry": "text native", "Session": "pinned"},
+    notices={"reset": "Started a new conversation."},
     chat_changes={
         "reset_session": changes.RESET_IN_CHAT,
         "undo_turn": changes.UNDO_IN_CHAT,

@@ -12,7 +12,9 @@ from starlette.routing import Route
 
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.session_keys import chat_of
 from goclaw_py.core.text import first_words
+from goclaw_py.operations.sessions.operations import CONSOLE
 from goclaw_py.records import RunQuery, SessionQuery, SessionState
 from goclaw_py.web.pages.filters import (
     Field,
@@ -27,6 +29,8 @@ from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_
 
 SHOWN: Final = 50
 HISTORY: Final = 100
+NEWEST: Final = 20
+"""The number of entries that are shown first: a screen or two."""
 
 _STATES: Final = ("", *(state.value for state in SessionState))
 _FILTERS: Final = ("agent", "channel", "search")
@@ -45,12 +49,16 @@ def routes(service: PageServices) -> list[Route]:
             control.runs.list(RunQuery(limit=20, session=session.key)),
             control.sessions.names(named),
         )
-        facts = {"session": session, "history": history, "queue": queue, "runs": runs}
+        shown = history if "all" in query else history[-NEWEST:]
+        facts = {"session": session, "history": shown, "queue": queue, "runs": runs}
+        chat = chat_of(session.key)
+        is_open = chat is not None and (chat.channel, chat.account) == CONSOLE
         return {
+            "chat": chat.chat if chat is not None and is_open else "",
+            "more": len(history) - len(shown),
             "path": "/sessions",
             "title": first_words(names[session.key], 90),
             "names": names,
-            "shown": HISTORY,
             **facts,
         }
 
@@ -58,7 +66,7 @@ def routes(service: PageServices) -> list[Route]:
         key = (await form(request)).get("key", "")
         session = await control.sessions.get(key)
         await control.sessions.reset(SessionKey(session.key))
-        return back_to("/sessions/view", "saved", key=session.key)
+        return back_to("/sessions/view", "reset", key=session.key)
 
     async def fork(request: Request) -> Response:
         """Copy a conversation up to the end of a run, and open the copy."""
@@ -70,7 +78,7 @@ def routes(service: PageServices) -> list[Route]:
 
     loader, params = partial(_load, service), params_of(*_FILTERS)
     part, frame = "sessions/page.html", "filtered.html"
-    one, shown = "sessions/session.html", ("key",)
+    one, shown = "sessions/session.html", ("key", "all")
     return [
         *service.routes(
             Page("/sessions", "sessions", "Sessions", loader, params, 3.0, part=part, frame=frame)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
 
-from goclaw_py.core.ids import AgentName
+from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.records import NEWEST_SESSIONS, SessionQuery, SessionState
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
@@ -50,3 +52,43 @@ async def test_a_run_is_forked_into_a_conversation(browser: Browser, control: Fa
     place = f"/sessions/view?key={key}&notice=forked"
     await browser.leads("/sessions/fork", place, key=fakes.SESSION, run="0190-aaaa")
     assert ("fork", fakes.SESSION, "0190-aaaa") in control.calls
+
+
+async def test_a_session_shows_the_newest_entries_first(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty at first: a phone shows them on a few screens."""
+    entry = fakes.HISTORY[0]
+    many = [replace(entry, entry=replace(entry.entry, text=f"text-{n:02}")) for n in range(30)]
+    monkeypatch.setattr(fakes, "HISTORY", many)
+    said = await browser.says("/sessions/view?key=local", "Newest first", "Show 10 more")
+    talk = said[said.index('id="said"') : said.index('id="runs"')]
+    assert re.findall(r"text-(\d\d)", talk) == [f"{n}" for n in range(29, 9, -1)]
+    said = await browser.says("/sessions/view?key=local&all=yes", "text-00")
+    assert "Show 10 more" not in said
+
+
+async def test_a_session_of_the_console_leads_to_its_conversation(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = "/sessions/view?key=local"
+    await browser.says(address, 'href="/chat?name=local">Open in chat</a>')
+    other = SessionKey("agent:main:telegram:direct:7")
+    monkeypatch.setattr(fakes, "FULL", replace(fakes.FULL, key=other))
+    assert "Open in chat" not in (await browser.get(address)).text
+
+
+async def test_the_message_of_a_run_in_progress_is_not_listed_as_waiting(browser: Browser) -> None:
+    said = await browser.says("/sessions/view?key=local")
+    queue = said[said.index('id="queue"') : said.index('id="said"')]
+    assert queue.count("count to 30") == 1
+    running, _, waiting = queue.partition("</li>")
+    assert "count to 30" in running
+    assert "and then?" in waiting
+
+
+async def test_a_reset_says_what_becomes_of_the_messages(browser: Browser) -> None:
+    await browser.says("/sessions/view?key=local", "The messages so far leave it")
+    place = f"/sessions/view?{urlencode({'key': fakes.SESSION})}&notice=reset"
+    await browser.leads("/sessions/reset", place, key="local")
+    await browser.says("/sessions/view?key=local&notice=reset", "Started a new conversation.")
