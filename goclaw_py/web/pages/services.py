@@ -305,7 +305,8 @@ class PageServices:
             except GoclawError:
                 return self._counts  # the page itself may work
             if backlog is not None:
-                self._counts = {"failed": backlog.failed, "approvals": backlog.approvals}
+                failed = backlog.failed + backlog.unanswered
+                self._counts = {"failed": failed, "approvals": backlog.approvals}
         return self._counts
 
     async def facts(self, page: Page, query: Query) -> Facts:

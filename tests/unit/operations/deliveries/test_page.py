@@ -10,10 +10,12 @@ import pytest
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.messages import Target
 from goclaw_py.records import ALL_MESSAGES, MessageFilter, OutboxQuery, OutboxState
+from goclaw_py.scheduler.views import Backlog
+from goclaw_py.web.pages.services import COUNTS_S
 from tests.unit.web import fakes
 from tests.unit.web.fake_names import PENDING, SENT, TOPIC
 from tests.unit.web.fakes import FakeControl
-from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser
+from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser, World
 
 CHAT = Target("telegram", "work", "-1001")
 ROWS = "chat=telegram.work%3A-1001&search=a+b&before=9&in=4&next=%2F%2Fx"
@@ -58,6 +60,29 @@ async def test_each_selected_message_that_was_not_changed_is_named(
     assert "Incoming message 777 is deleted." in said
     said = await browser.says("/deliveries?stale=out-99999999999999999999,<b>", "failed <small>4<")
     assert "Not changed" not in said
+
+
+async def test_waiting_deliveries_are_selected_and_dropped(
+    browser: Browser, control: FakeControl
+) -> None:
+    """They cannot be retried: they have not failed."""
+    control.messages.rows = [PENDING]
+    said = await browser.says("/deliveries?show=waiting", 'data-selects="out"', "Drop selected")
+    assert f'name="out" value="{PENDING.id}"' in said
+    assert "Retry selected" not in said
+    assert "Drop all" not in said
+    said = await browser.says("/deliveries", 'data-selects="in"', "Retry selected", "Drop all")
+    said = await browser.says("/deliveries?show=sent")
+    assert "data-selects" not in said
+
+
+async def test_the_menu_counts_what_the_first_tab_lists(
+    browser: Browser, control: FakeControl, world: World
+) -> None:
+    """Messages that could not be sent, and those that were not answered."""
+    world.now_s += 2 * COUNTS_S
+    control.snapshot = replace(fakes.STATUS, backlog=Backlog(0, 0, failed=3, unanswered=4))
+    await browser.says("/deliveries", '<span class="count" data-count="failed">7</span>')
 
 
 @pytest.mark.parametrize("body", ["out=4", "out=x&do=retry", "in=-1&do=drop", "out=4&do=pay"])
