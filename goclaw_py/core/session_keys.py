@@ -35,6 +35,13 @@ def is_chat_name(text: str) -> bool:
     return re.fullmatch(CHAT_NAME, text) is not None
 
 
+def console_chat(session: SessionKey) -> str:
+    """Return the name of a conversation of the console; "" for any other session."""
+    chat = chat_of(session)
+    is_console = chat is not None and (chat.channel, chat.account) == ("console", DEFAULT_ACCOUNT)
+    return chat.chat if chat is not None and is_console else ""
+
+
 def is_made_name(chat: str) -> bool:
     """Return whether a program has named a chat of the console, so that it needs a title."""
     return re.fullmatch(_MADE_NAME, chat) is not None

@@ -26,7 +26,7 @@ from goclaw_py.core.display_names import address, sender_words, short_id
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
-from goclaw_py.core.session_keys import job_of
+from goclaw_py.core.session_keys import console_chat, is_direct_chat, job_of
 from goclaw_py.core.text import first_words, without_source
 from goclaw_py.operations.runs.operations import RUNNING
 from goclaw_py.operations.runs.steps import step_bars
@@ -141,6 +141,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
     runs = found[:SHOWN]
     return {
         "runs": runs,
+        "is_direct": is_direct_chat,
         "next": runs[-1].cursor if len(found) > SHOWN else None,
         "filters": replace(filters, tabs=_tabs(counts, show)),
         "most": MOST_RUNS_COUNTED,
@@ -252,6 +253,7 @@ async def _run(service: PageServices, query: Query) -> Facts:
     return {
         "path": "/runs",
         "retried": retried,
+        "chat": console_chat(run.session),
         "title": first_words(without_source(prompt), _TITLE_CHARS) or f"Run {short_id(run.id)}",
         "run": run,
         "named": [run.session, *(address(one.message.target) for one in record.said)],

@@ -12,9 +12,8 @@ from starlette.routing import Route
 
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName, SessionKey
-from goclaw_py.core.session_keys import chat_of
+from goclaw_py.core.session_keys import console_chat
 from goclaw_py.core.text import first_words
-from goclaw_py.operations.sessions.operations import CONSOLE
 from goclaw_py.records import RunQuery, SessionQuery, SessionState
 from goclaw_py.web.pages.filters import (
     Field,
@@ -51,10 +50,8 @@ def routes(service: PageServices) -> list[Route]:
         )
         shown = history if "all" in query else history[-NEWEST:]
         facts = {"session": session, "history": shown, "queue": queue, "runs": runs}
-        chat = chat_of(session.key)
-        is_open = chat is not None and (chat.channel, chat.account) == CONSOLE
         return {
-            "chat": chat.chat if chat is not None and is_open else "",
+            "chat": console_chat(session.key),
             "more": len(history) - len(shown),
             "path": "/sessions",
             "title": first_words(names[session.key], 90),
