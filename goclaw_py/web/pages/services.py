@@ -275,7 +275,7 @@ class PageServices:
                 await asyncio.wait({facts}, timeout=SLOW_S)
                 if not facts.done():
                     facts.cancel()
-                    return self._soon(request, page, query)
+                    return self._soon(request, page)
             return self.answer(request, page.template, await facts)
 
         return [Route(page.path, show), self.live_route(page)]
@@ -316,9 +316,9 @@ class PageServices:
         own["part"] = page.live_template
         return own | await self._load(page, query) | {"counts": await self.counts()}
 
-    def _soon(self, request: Request, page: Page, query: Query) -> Response:
+    def _soon(self, request: Request, page: Page) -> Response:
         """Return a page that says that it takes a moment, and is replaced by the whole one."""
-        whole = f"{page.path}?{urlencode({**query, 'wait': '1'})}"
+        whole = f"{page.path}?{urlencode({**request.query_params, 'wait': '1'})}"
         facts = {"title": page.title, "path": page.path, "whole": whole}
         return self.answer(request, "soon.html", facts)
 
@@ -364,8 +364,12 @@ class PageServices:
     def answer(self, request: Request, template: str, facts: Facts, status: int = 200) -> Response:
         """Return a whole page, with the notice that the address selects."""
         notice = notice_of(request.query_params.get("notice", ""))
-        own = {"notice": notice, "theme": theme_of(request), "counts": self._counts}
-        own["is_posted"] = request.method == "POST"
+        own: dict[str, object] = {
+            "notice": notice,
+            "theme": theme_of(request),
+            "counts": self._counts,
+            "is_posted": request.method == "POST",
+        }
         whole = {**own, "error": "", "live": "", "query": {}} | dict(facts)
         return HTMLResponse(self.render(template, whole), status)
 

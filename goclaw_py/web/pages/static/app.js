@@ -255,18 +255,18 @@ function follow(part) {
 
 // A table with data-sorts is sorted by the head that is pressed: the rows that are shown. The order
 // is kept when the live part brings new rows, and in the address: sort=NAME:COLUMN, with :down for
-// the largest first. A head with data-selects gets a checkbox that sets all those of that name.
+// the largest first; links to other pages of the list keep it. A head with data-selects gets a checkbox that sets all those of that name.
 const orders = new Map(); // of each table by its name: [column, descending]
 for (const one of new URL(location.href).searchParams.get("sort")?.split(",") ?? []) {
   const [name, column, way] = one.split(":");
   orders.set(name, [Number(column), way === "down"]);
 }
 
-function keepOrders() {
-  const address = new URL(location.href);
+function sorted(link) {
+  const address = new URL(link);
   const told = [...orders].map(([name, [column, isDown]]) => `${name}:${column}${isDown ? ":down" : ""}`);
   address.searchParams.set("sort", told.join(","));
-  history.replaceState(history.state, "", address);
+  return address;
 }
 
 function valueOf(row, column) {
@@ -294,6 +294,7 @@ function sortTables(root) {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = head.textContent;
+      button.title = "Sort the rows of this page";
       button.dataset.sort = `${name}:${place}`;
       head.replaceChildren(button);
       const order = place !== column ? "none" : isDown ? "descending" : "ascending";
@@ -308,6 +309,8 @@ function sortTables(root) {
 }
 
 document.addEventListener("click", ({ target }) => {
+  const link = target.closest?.("main a[href]");
+  if (link?.pathname === location.pathname && link.search && orders.size) link.href = sorted(link.href);
   const sort = target.closest?.("button[data-sort]")?.dataset.sort;
   if (!sort) return;
   const [name, place] = sort.split(":");
@@ -315,7 +318,7 @@ document.addEventListener("click", ({ target }) => {
   const [before, isDown] = orders.get(name) ?? [];
   orders.set(name, [column, before === column && !isDown]);
   sortTables(document);
-  keepOrders();
+  history.replaceState(history.state, "", sorted(location.href));
   document.querySelector(`button[data-sort="${sort}"]`)?.focus();
 });
 

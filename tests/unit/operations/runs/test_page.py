@@ -15,7 +15,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
 from goclaw_py.operations.runs.operations import RunRecord
 from goclaw_py.operations.runs.steps import step_bars
-from goclaw_py.records import RunFilter, RunQuery, ToolCall
+from goclaw_py.records import OutboxQuery, OutboxRow, RunFilter, RunQuery, ToolCall
 from goclaw_py.runs.step_views import StepKind, StepView
 from tests.support.run_filters import EVERY_FILTER, values
 from tests.unit.web import fakes
@@ -139,6 +139,35 @@ async def test_a_retried_run_leads_to_the_run_that_follows(
     assert "cannot be retried" not in said
     for other in ("77", "x", "9" * 30):
         await browser.says(f"/runs/view?id=0190-aaaa&retried={other}", "It cannot be retried here")
+
+
+async def test_of_a_run_in_progress_the_chat_has_the_text(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record of a run has its text when that is sent."""
+
+    async def none(_query: OutboxQuery) -> list[OutboxRow]:
+        return []
+
+    monkeypatch.setattr(control.stored_runs, "outbox", none)
+    monkeypatch.setattr(fakes, "ACTIVE", replace(fakes.ACTIVE, session=fakes.SESSION))
+    said = await browser.says("/runs/0190-bbbb", "The answer is being written.")
+    assert 'href="/chat?name=local"' in said
+    other = SessionKey("agent:main:telegram:direct:7")
+    monkeypatch.setattr(fakes, "ACTIVE", replace(fakes.ACTIVE, session=other))
+    said = await browser.says("/runs/0190-bbbb", "It is sent to")
+    assert "/chat?" not in said
+
+
+async def test_a_list_names_the_sender_only_where_others_write_too(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = SessionKey("agent:main:telegram:group:-100")
+    for session, times in ((fakes.SESSION, 0), (group, 1)):
+        run = replace(fakes.ENDED, session=session, sender="telegram/default/7")
+        monkeypatch.setattr(fakes, "ENDED", run)
+        text = (await browser.get("/runs?range=all")).text
+        assert text.count("Only runs of telegram/default/7") == times
 
 
 @pytest.mark.parametrize(
