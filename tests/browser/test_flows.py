@@ -125,7 +125,7 @@ def lists(page: Page, dash: Dashboard) -> None:
     job = page.locator(f"#{page.locator('tbody tr').first.get_attribute('id')}")
     for action, state in (("Pause", "paused"), ("Resume", "active")):
         job.get_by_role("checkbox").press("Space")
-        enter(page.get_by_role("button", name=action, exact=True))
+        enter(page.get_by_role("button", name=f"{action} 1", exact=True))
         expect(job).to_contain_text(state)
 
 

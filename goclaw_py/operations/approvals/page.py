@@ -65,7 +65,7 @@ def routes(service: PageServices) -> list[Route]:
             await control.approvals.revoke(AgentName(agent), tool, key)
         except NotFound:
             return back_to("/approvals", "nothing")
-        return back_to("/approvals", f"removed permission {tool}")
+        return back_to("/approvals", f"revoked grant {tool}")
 
     load, part = partial(_load, control), "approvals/page.html"
     page = Page("/approvals", "approvals", "Approvals", load, ("before",), part=part)

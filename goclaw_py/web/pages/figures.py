@@ -184,7 +184,7 @@ def figures(
         next_job = Figure("next job", job.next_run_at, f"/jobs/{job.id}", job.spec.title)
     average = sum(totals.cost[:-1]) / (DAYS - 1)
     cost = Figure(
-        *("cost today", _dollars(totals.cost[-1]), "/usage"),
+        *("cost today", _dollars(totals.cost[-1]), "/usage?range=1d"),
         f"{_dollars(average)} a day before" if average else "",
         totals.cost,
     )

@@ -58,7 +58,7 @@ setInterval(() => {
   for (const element of document.querySelectorAll("time[datetime]:not([data-clock])")) showTime(element);
 }, 1000);
 
-// ---------------------------------------------------------------- forms
+// ---------------------------------------------------------------- answers to forms
 
 // The answer to a form, such as one that was refused, stands in the history as the page of the form:
 // nothing is sent again by a reload, or by a way back to it.
@@ -452,6 +452,8 @@ function offerZones(list) {
 
 showTimes(document);
 sortTables(document);
+// On a phone tabs scroll.
+for (const tab of document.querySelectorAll(".tabs [aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft;
 // What was done is said once, not again after a reload.
 const place = new URL(location.href);
 if (place.searchParams.has("notice")) {

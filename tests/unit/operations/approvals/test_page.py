@@ -73,9 +73,9 @@ async def test_a_forged_form_does_nothing(browser: Browser, control: FakeControl
 
 
 async def test_a_grant_is_revoked(browser: Browser, control: FakeControl) -> None:
-    removed = f"{PAGE}?notice=removed+permission+pay"
+    removed = f"{PAGE}?notice=revoked+grant+pay"
     await browser.leads(f"{PAGE}/revoke", removed, agent="main", tool="pay", session="")
-    removed = f"{PAGE}?notice=removed+permission+wipe"
+    removed = f"{PAGE}?notice=revoked+grant+wipe"
     await browser.leads(f"{PAGE}/revoke", removed, agent="main", tool="wipe", session=KEY)
     assert control.questions.granted == []
     await browser.leads(f"{PAGE}/revoke", f"{PAGE}?notice=nothing", agent="main", tool="pay")

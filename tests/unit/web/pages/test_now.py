@@ -51,7 +51,7 @@ async def test_the_figures_lead_to_their_lists(browser: Browser, control: FakeCo
         ("queued since", "2026-01-02T03:04:01.000Z", "#waiting"),
         ("failed today", "100", "/runs?show=any_failure&amp;range=today"),
         ("next job", NONE, "/jobs"),
-        ("cost today", "$1.50", "/usage"),
+        ("cost today", "$1.50", "/usage?range=1d"),
     ):
         found = figure(text, name)
         assert f'href="{link}"' in found, name
