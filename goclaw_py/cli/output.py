@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from unicodedata import bidirectional, category
@@ -17,9 +17,7 @@ from unicodedata import bidirectional, category
 import typer
 
 from goclaw_py.core import display_names
-from goclaw_py.core.errors import UnknownZone
-from goclaw_py.core.time.texts import age, duration
-from goclaw_py.core.time.zones import zone as zone_named
+from goclaw_py.core.time.texts import age, duration, zone_or_utc
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -324,26 +322,25 @@ TIME: Final = len("Fri 2026-01-31 12:00:00…")
 """The width to which a column of ``when`` may be cut: the time stays whole."""
 
 
-def local(at: datetime | None, zone: str) -> str:
-    """Format an instant in a time zone, with the weekday; "" for None."""
-    if at is None:
-        return ""
-
-    try:
-        there = at.astimezone(zone_named(zone))
-    except UnknownZone:
-        # This machine has another time zone database than the one that accepted the name.
-        return f"{at.astimezone(UTC):%a %Y-%m-%d %H:%M:%S} UTC"
-    return f"{there:%a %Y-%m-%d %H:%M:%S}"
+def local(at: datetime | None) -> str:
+    """Format an instant in the time zone of this machine, with the weekday; "" for None."""
+    return "" if at is None else f"{at.astimezone():%a %Y-%m-%d %H:%M:%S}"
 
 
-def brief_when(at: datetime | None, zone: str, now: datetime) -> str:
+def brief_when(at: datetime | None, now: datetime) -> str:
     """Format an instant in a list: its distance on a terminal, all of ``when`` elsewhere."""
     if at is None:
         return ""
-    return when(at, zone, now) if shows_whole() else age(at, now)
+    return when(at, now) if shows_whole() else age(at, now)
 
 
-def when(at: datetime | None, zone: str, now: datetime) -> str:
-    """Format an instant in a time zone with its distance from now; "" for None."""
-    return f"{local(at, zone)} ({age(at, now)})" if at is not None else ""
+def when(at: datetime | None, now: datetime, zone: str = "") -> str:
+    """Format an instant with its distance from now; "" for None.
+
+    With the time in ``zone``, too, if a clock there shows another one than this machine.
+    """
+    if at is None:
+        return ""
+    here, there = at.astimezone(), at.astimezone(zone_or_utc(zone)[0] if zone else None)
+    other = "" if there.utcoffset() == here.utcoffset() else f"; {there:%a %H:%M} in {zone}"
+    return f"{local(at)} ({age(at, now)}{other})"

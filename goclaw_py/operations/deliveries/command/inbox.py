@@ -27,7 +27,7 @@ _COLUMNS = (
     Column("CHAT", least=12),
     Column("FROM", drop=2, least=12),
     Column("RECEIVED", drop=1),
-    Column("TRIES", drop=3),
+    Column("ATTEMPTS", drop=3),
     Column("REASON", least=20),
     Column("TEXT", least=16),
     Column("PERSON", drop=8),

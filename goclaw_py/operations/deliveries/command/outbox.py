@@ -38,7 +38,7 @@ _COLUMNS = (
     Column("STATE", state=True),
     Column("CHAT", least=12),
     "CREATED",
-    Column("TRIES", drop=3),
+    Column("ATTEMPTS", drop=3),
     Column("NEXT TRY", drop=2),
     Column("PROBLEM", least=16),
     Column("TEXT", least=16),

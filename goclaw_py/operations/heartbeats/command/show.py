@@ -25,7 +25,6 @@ from goclaw_py.cli.output import (
     Column,
     Printer,
     brief_when,
-    local,
     plain,
     show_facts,
     show_json,
@@ -104,7 +103,7 @@ def _show_status(found: _Seen) -> None:
     view = found.views[0]
     show_facts(_facts(view))
     typer.echo()
-    words.show_heartbeat_runs(found.log, {view.heartbeat.agent: view.policy.zone}, with_agent=False)
+    words.show_heartbeat_runs(found.log, with_agent=False)
 
 
 def _output(show: Callable[[_Seen], None], *, one: bool, as_json: bool) -> Printer[_Seen]:
@@ -125,7 +124,7 @@ def _row(view: HeartbeatView) -> tuple[str, ...]:
         display.cell(view.heartbeat.agent),
         said.state_words(view),
         words.due(view),
-        brief_when(at, view.policy.zone, view.now),
+        brief_when(at, view.now),
         "" if last is None else words.outcome(last),
         display.cell(said.route_words(view.route, view.policy)),
         cost(view.today),
@@ -190,20 +189,14 @@ def logs(
 ) -> None:
     """List past heartbeat runs, newest first."""
 
-    async def ask(control: Control) -> tuple[list[HeartbeatRun], dict[str, str]]:
-        service = control.heartbeats
+    async def ask(control: Control) -> list[HeartbeatRun]:
         name = None if agent is None else AgentName(agent)
-        heartbeat_runs = await service.log(name, limit=limit, outcome=outcome)
-        seen = {heartbeat_run.agent for heartbeat_run in heartbeat_runs}.intersection(
-            await words.every(service)
-        )
-        return heartbeat_runs, {one: (await service.view(one)).policy.zone for one in seen}
+        return await control.heartbeats.log(name, limit=limit, outcome=outcome)
 
-    heartbeat_runs, zones = cli(ctx).ask(ask)
-    if as_json:
-        show_json(list[HeartbeatRun], heartbeat_runs)
-        return
-    words.show_heartbeat_runs(heartbeat_runs, zones, with_agent=agent is None)
+    def show_all(found: list[HeartbeatRun]) -> None:
+        words.show_heartbeat_runs(found, with_agent=agent is None)
+
+    answer(ctx, ask, Printer(list[HeartbeatRun], show_all, as_json))
 
 
 # ---------------------------------------------------------------------------- show
@@ -257,14 +250,12 @@ def show_checklist(found: Checklist, *, as_json: bool) -> None:
 def events(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
     """List events for the next heartbeat run, oldest first."""
 
-    async def ask(control: Control) -> tuple[list[HeartbeatEvent], str]:
+    async def ask(control: Control) -> list[HeartbeatEvent]:
         service = control.heartbeats
-        name = await words.chosen(service, agent)
-        return await service.events(name), (await service.view(name)).policy.zone
+        return await service.events(await words.chosen(service, agent))
 
-    def show_all(found: tuple[list[HeartbeatEvent], str]) -> None:
-        events, zone = found
-        rows = [(local(event.at, zone), display.cell(event.text)) for event in events]
+    def show_all(found: list[HeartbeatEvent]) -> None:
+        rows = [(display.moment(event.at), display.cell(event.text)) for event in found]
         show_table(("RECEIVED", "TEXT"), rows, empty="no events waiting")
 
-    answer(ctx, ask, Printer(list[HeartbeatEvent], show_all, as_json, lambda found: found[0]))
+    answer(ctx, ask, Printer(list[HeartbeatEvent], show_all, as_json))

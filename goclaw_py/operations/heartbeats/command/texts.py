@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +11,7 @@ from goclaw_py.chat.outbound.ok_token import without_token
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import maybe_named
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Column, brief_when, local, one_line, show_table
+from goclaw_py.cli.output import Column, brief_when, one_line, show_table
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.text import cost
@@ -88,7 +88,7 @@ _COLUMNS = (
     Column("TRIGGER", drop=3),
     Column("TOOK", drop=2),
     Column("OUTCOME", state=True),
-    Column("TRIES", drop=5),
+    Column("ATTEMPTS", drop=5),
     Column("DELIVERY", drop=4),
     Column("COST", drop=4),
     Column("RESULT", drop=1, least=20),
@@ -96,14 +96,12 @@ _COLUMNS = (
 )
 
 
-def show_heartbeat_runs(
-    heartbeat_runs: Sequence[HeartbeatRun], zones: Mapping[str, str], *, with_agent: bool
-) -> None:
-    """Print heartbeat runs, with times in the time zones of their agents."""
+def show_heartbeat_runs(heartbeat_runs: Sequence[HeartbeatRun], *, with_agent: bool) -> None:
+    """Print heartbeat runs."""
     rows = [
         (
             *((display.cell(heartbeat_run.agent),) if with_agent else ()),
-            local(heartbeat_run.claimed_at, zones.get(heartbeat_run.agent, "UTC")),
+            display.moment(heartbeat_run.claimed_at),
             _KINDS[heartbeat_run.kind.value],
             duration(heartbeat_run.duration_s),
             outcome(heartbeat_run),
@@ -135,5 +133,5 @@ def summary(heartbeat_run: HeartbeatRun) -> str:
 
 
 def due(view: HeartbeatView) -> str:
-    """Return when the next scheduled run is due, in the agent's time zone; "" for none."""
-    return brief_when(view.heartbeat.next_at, view.policy.zone, view.now)
+    """Return when the next scheduled run is due; "" for none."""
+    return brief_when(view.heartbeat.next_at, view.now)

@@ -236,7 +236,7 @@ def _show(brought: list[_Imported], *, dry_run: bool, as_json: bool) -> None:
             (
                 one.slug,
                 ": ".join(filter(None, (one.result, ", ".join(one.changed)))),
-                local(one.next_run_at, one.zone),
+                local(one.next_run_at),
                 one.where,
             )
             for one in brought

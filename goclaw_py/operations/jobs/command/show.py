@@ -132,17 +132,17 @@ def _document(found: _Shown) -> dict[str, object]:
 
 def _facts(found: JobSnapshot, names: DisplayNames) -> Iterator[tuple[str, str]]:
     job = found.job
-    spec, zone = job.spec, job.spec.zone
+    spec = job.spec
     yield "job", words.label(job)
     yield "id", job.id
     yield "owner", f"{words.owner(job, names)}, created by {_maker(job)}"
     yield "state", f"{job.state.value}{f': {found.obstacle}' if found.obstacle else ''}"
     yield "schedule", plan(job)
     for number, at in enumerate(found.ahead):
-        yield "" if number else "next runs", when(at, zone, found.now)
+        yield "" if number else "next runs", when(at, found.now, spec.zone)
     if job.running is not None:
         yield "running", f"occurrence {job.running}"
-    last = when(job.last_run_at, zone, found.now)
+    last = when(job.last_run_at, found.now)
     yield "last run", f"{last}: {job.last_status}" if last else "none"
     if job.last_error:
         yield "last error", display.cell(job.last_error)
@@ -151,8 +151,8 @@ def _facts(found: JobSnapshot, names: DisplayNames) -> Iterator[tuple[str, str]]
     if found.no_route:
         yield "", display.cell(f"cannot deliver there now: {found.no_route}")
     yield from _extras(job, names)
-    yield "created", when(job.created_at, zone, found.now)
-    yield "changed", f"{when(job.updated_at, zone, found.now)}, revision {job.revision}"
+    yield "created", when(job.created_at, found.now)
+    yield "changed", f"{when(job.updated_at, found.now)}, revision {job.revision}"
 
 
 def _maker(job: Job) -> str:
@@ -171,7 +171,7 @@ def _extras(job: Job, names: DisplayNames) -> Iterator[tuple[str, str]]:
     if spec.max_runs is not None:
         yield "ends after", f"{count(spec.max_runs, 'run')}, {job.runs} done"
     if spec.not_after is not None:
-        yield "ends at", local(spec.not_after, spec.zone)
+        yield "ends at", local(spec.not_after)
     if spec.source:
         yield "work source", display.cell(spec.source)
     if spec.wake_heartbeat:
@@ -237,7 +237,7 @@ _LOG = (
     "DUE",
     Column("TOOK", drop=3),
     Column("STATUS", least=16, state=True),
-    Column("TRIES", drop=5),
+    Column("ATTEMPTS", drop=5),
     Column("DELIVERY", drop=4),
     Column("COST", drop=4),
     Column("RUN", drop=2),
@@ -249,7 +249,7 @@ def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
     found = [
         (
             *((row.slug,) if with_job else ()),
-            f"{local(row.scheduled_at, _zone(row))}{' manual' if row.manual else ''}",
+            f"{display.moment(row.scheduled_at)}{' manual' if row.manual else ''}",
             duration(row.duration_s),
             words.ended(row),
             str(row.attempts),
@@ -261,12 +261,6 @@ def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
         for row in rows
     ]
     show_table((*(("JOB",) if with_job else ()), *_LOG), found, empty="no runs yet")
-
-
-def _zone(row: LoggedOccurrence) -> str:
-    """Return the time zone that the job had at that run."""
-    spec = row.definition.get("spec")
-    return str(spec.get("zone", "UTC")) if isinstance(spec, dict) else "UTC"
 
 
 _Due = tuple[datetime, Job]
@@ -367,14 +361,14 @@ def _show_all(found: _Page, names: DisplayNames) -> None:
 
 
 def _row(found: JobSnapshot, names: DisplayNames, *, with_owner: bool) -> tuple[str, ...]:
-    job, zone = found.job, found.job.spec.zone
+    job = found.job
     return (
         job.spec.slug,
         *((words.owner(job, names, with_key=False),) if with_owner else ()),
         job.state.value,
         plan(job),
-        brief_when(job.next_run_at, zone, found.now),
-        brief_when(job.last_run_at, zone, found.now),
+        brief_when(job.next_run_at, found.now),
+        brief_when(job.last_run_at, found.now),
         job.last_status,
         found.remark,
         *((display.cell(job.owner),) if with_owner else ()),
@@ -416,8 +410,7 @@ def next_(
         typer.echo("jobs are turned off (scheduler.enabled = false)", err=True)
     rows = [
         (
-            when(at, due.spec.zone, now),
-            due.spec.zone,
+            brief_when(at, now),
             due.spec.slug,
             one_line(kind_and_text(due.spec.payload)[1], _TEXT),
         )
@@ -425,9 +418,8 @@ def next_(
     ]
     columns = (
         Column("WHEN", least=TIME),
-        Column("TIME ZONE", drop=1),
         "JOB",
-        Column("PAYLOAD", least=16),
+        Column("PROMPT", least=16),
     )
     show_table(columns, rows, empty="no upcoming runs")
 

@@ -166,7 +166,7 @@ def _show_next(found: JobSnapshot) -> None:
     job = found.job
     typer.echo(plain(f"{label(job)}: {plan(job)}"))
     for number, at in enumerate(found.ahead):
-        typer.echo(f"{'' if number else 'next':<6}{when(at, job.spec.zone, found.now)}")
+        typer.echo(f"{'' if number else 'next':<6}{when(at, found.now, job.spec.zone)}")
     if job.state.value == "paused":
         typer.echo(f"the job is paused; to resume it: goclaw jobs resume {job.spec.slug}")
     elif found.obstacle:

@@ -30,7 +30,7 @@ def test_failed_messages_are_listed_with_the_reason(goclaw: Shell, gateway: Thre
     assert not CONTROL & set(got.out)
     head, lost, dropped = got.out.splitlines()
     assert head.split() == [
-        *("ID", "CHAT", "FROM", "RECEIVED", "TRIES", "REASON", "TEXT", "PERSON", "KEY")
+        *("ID", "CHAT", "FROM", "RECEIVED", "ATTEMPTS", "REASON", "TEXT", "PERSON", "KEY")
     ]
     assert lost.startswith("8   telegram -1001 / topic 7  telegram 7  ")
     assert "  7 (Ann " in lost

@@ -52,7 +52,7 @@ def changed(control: FakeControl, verb: str) -> list[object]:
 
 def test_a_list_shows_chat_tries_and_trouble(goclaw: Shell, database: FakeControl) -> None:
     lines = goclaw("deliveries", "list").out.splitlines()
-    assert " ".join(lines[0].split()) == "ID STATE CHAT CREATED TRIES NEXT TRY PROBLEM TEXT KEY"
+    assert " ".join(lines[0].split()) == "ID STATE CHAT CREATED ATTEMPTS NEXT TRY PROBLEM TEXT KEY"
     dead = next(line for line in lines if line.startswith("7 "))
     for words in (
         "failed",

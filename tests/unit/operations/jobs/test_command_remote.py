@@ -32,7 +32,7 @@ def there(home: Path) -> Iterator[JobControl]:
 def test_the_life_of_a_job(goclaw: Shell, there: JobControl) -> None:
     got = goclaw("jobs", "add", "standup", *WEEKDAYS)
     assert (got.code, got.err) == (0, "")
-    assert got.out.count(" 09:00:00 ") == 3
+    assert got.out.count(" 08:00:00 ") == 3
     assert set(there.all()) == {"standup"}
     got = goclaw("jobs", "list")
     assert (got.code, got.err, len(got.out.splitlines())) == (0, "", 2)
