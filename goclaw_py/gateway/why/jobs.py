@@ -35,6 +35,8 @@ from goclaw_py.scheduler.operator_warnings import shell_command
 OPERATOR: Final = Requester(None, Maker.OPERATOR)
 
 _SHOWN: Final = 5
+_ZONES: Final = ("Europe/Berlin", "America/New_York")
+"""Examples of time zones."""
 _CLAIMED_S: Final = 2.0
 """What is due this long and is not claimed waits for room in its lane."""
 _OVERDUE_S: Final = 60.0
@@ -115,11 +117,12 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict
     if log:
         return await _last(src, job, log[0])
     due = named(job.next_run_at, job.spec.zone, src.now())
+    other = next(zone for zone in _ZONES if zone != job.spec.zone)
     answer = f"{name} has not been due yet: it runs {due}."
     cures = (
         Cure("Its next runs, in its time zone", f"goclaw jobs next --job {job_id}"),
         Cure("Run it now", f"goclaw jobs run {job_id}"),
-        Cure("Change its time zone", f"goclaw jobs edit {job_id} --tz ZONE"),
+        Cure("Change its time zone, for example", f"goclaw jobs edit {job_id} --tz {other}"),
     )
     return conclude("job.not_yet", answer, *cures)
 

@@ -66,7 +66,7 @@ async def disabled() -> Explanation:
 
 @CASES.question("A reminder has not come yet, or comes at the wrong hour")
 @CASES.answer("job.not_yet", "has not been due yet: it runs today 05:04 (UTC)",
-              " --tz ZONE")  # fmt: skip
+              " --tz Europe/Berlin")  # fmt: skip
 async def not_due_yet() -> Explanation:
     return await after(0, Wanted(at(7200)))
 
