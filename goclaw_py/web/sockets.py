@@ -73,7 +73,10 @@ def listen_unix(path: Path) -> UnixListener:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _alone(path.with_name(path.name + ".lock")), short_path(path) as name:
         if is_answered(path):
-            raise AlreadyRunning(f"a gateway is already running here: {path}")
+            raise AlreadyRunning(
+                f"a gateway is already running here: {path}; end it first, with Ctrl-C in its "
+                "terminal; its process id: goclaw status"
+            )
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:

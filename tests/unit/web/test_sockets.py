@@ -23,7 +23,7 @@ def test_the_socket_is_for_its_user_alone(tmp_path: Path) -> None:
 def test_a_second_gateway_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     path = socket_path(tmp_path)
     listener = listen_unix(path)
-    with pytest.raises(AlreadyRunning, match="already running here"):
+    with pytest.raises(AlreadyRunning, match=r"already running here: .*; end it first"):
         listen_unix(path)
     assert is_answered(path)
     listener.close()
