@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
 from goclaw_py.config.origins import KeyPath
 from goclaw_py.operations.settings.models import MASK, Word
@@ -54,6 +55,16 @@ def is_secret(path: KeyPath) -> bool:
         for word in _SECRET_WORDS
         if not part.lower().endswith(("_file", "_env"))
     )
+
+
+def is_plain_address(value: object) -> bool:
+    """Return whether a value is an address without user, query, or a part that may be a token."""
+    if not isinstance(value, str):
+        return False
+    parts = urlsplit(value)
+    names = [parts.hostname or "", *parts.path.split("/")]
+    has_more = "@" in parts.netloc or parts.query or parts.fragment
+    return not has_more and not any(map(LOOKS_SECRET.search, names))
 
 
 def may_have_secrets(path: KeyPath) -> bool:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from goclaw_py.config.in_force import PathSetting, with_values_in_force
-from goclaw_py.config.masking import LOOKS_SECRET, is_secret, masked_program
+from goclaw_py.config.masking import LOOKS_SECRET, is_plain_address, is_secret, masked_program
 from goclaw_py.config.models import AccountSettings, Settings
 from goclaw_py.config.origins import KeyPath, Origin
 from goclaw_py.config.types import Duration, Durations, about, duration_text
@@ -104,7 +104,8 @@ class _View:
         self, path: KeyPath, kinds: KeyPath, value: SettingValue | SecretStr, about: str
     ) -> Setting:
         origin = self._origin(path)
-        secret = isinstance(value, SecretStr) or is_secret(kinds)
+        is_known = kinds[-1] == "base_url" and is_plain_address(value)
+        secret = isinstance(value, SecretStr) or (is_secret(kinds) and not is_known)
         if isinstance(value, SecretStr) or (secret and value is not None):
             return _secret(path, origin, about)
         if isinstance(value, tuple) and kinds[-1] in _PROGRAMS:

@@ -174,6 +174,22 @@ def test_no_secret_is_ever_shown_nor_a_part_of_it(tmp_path: Path) -> None:
     assert found["web.token"].kind is OriginKind.FILE
 
 
+@pytest.mark.parametrize(("address", "is_shown"), [
+    ("http://127.0.0.1:11434/v1", True), ("https://openrouter.ai/api/v1", True),
+    (f"https://u:{SECRET}@h/v1", False), (f"https://h/v1?key={SECRET}", False),
+    ("https://h/0123456789abcdef0123456789abcdef/v1", False),
+])  # fmt: skip
+def test_the_address_of_a_model_is_shown_if_it_has_no_secret(
+    tmp_path: Path, address: str, is_shown: bool
+) -> None:
+    (one,) = [
+        one
+        for path, one in view(tmp_path, f'[agents.main]\nbase_url = "{address}"').items()
+        if path == "agents.main.base_url"
+    ]
+    assert (one.value, one.secret) == ((address, False) if is_shown else (MASK, True))
+
+
 def test_settings_made_in_code_show_no_secret_either() -> None:
     made = Settings(
         agents={"main": Agent(api_key=SecretStr(SECRET), base_url=f"https://{SECRET}@h")},
