@@ -25,7 +25,7 @@ from goclaw_py.cli.output import (
     table_text,
 )
 from goclaw_py.core.containers import HistogramView
-from goclaw_py.core.ids import CRON_LANE, LaneName
+from goclaw_py.core.ids import LaneName
 from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.control import Control
@@ -37,7 +37,6 @@ from goclaw_py.scheduler.views import (
     GatewayStatus,
     LanesView,
     LaneUse,
-    LaneView,
     RunView,
 )
 
@@ -145,17 +144,9 @@ def _resized(done: Resized) -> Iterator[str]:
             "run the same command on each of them"
         )
     yield (
-        "valid until the gateway restarts; to keep it, set "
-        f"{_setting(lane)} under [lanes] in goclaw.toml"
+        "valid until the gateway restarts, whatever goclaw config show says; to keep it: "
+        f"goclaw config set lanes.{lane.name}.size {lane.concurrency}"
     )
-
-
-def _setting(lane: LaneView) -> str:
-    """Return the setting of a lane. A plain number suffices if its scope is the default."""
-    if lane.shared == (lane.name == CRON_LANE):
-        return f"{lane.name} = {lane.concurrency}"
-    scope = "cluster" if lane.shared else "node"
-    return f'{lane.name} = {{ size = {lane.concurrency}, scope = "{scope}" }}'
 
 
 def lanes_text(found: LanesView, names: DisplayNames) -> str:

@@ -12,6 +12,7 @@ import typer
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, cli, named, waited_for, with_wide
 from goclaw_py.cli.exits import ExitCode
+from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, one_line, show_json, show_table
 from goclaw_py.core.errors import GoclawError, NotAccepted
 
@@ -53,6 +54,7 @@ def show(
     """Show settings with the values in force and their sources. Secrets are hidden.
 
     While a gateway runs here, settings that were changed at run time are shown with these values.
+    The size that goclaw lanes set has given a lane is no setting: see goclaw lanes.
 
     Example: goclaw config show agents.main --all
     """
@@ -208,10 +210,10 @@ def history(
         show_json(list[SettingEdit], found)
         return
     rows = [
-        (f"{edit.at:%Y-%m-%d %H:%M}", edit.path, _text(edit.before), _text(edit.after), edit.source)
+        (display.moment(edit.at), edit.path, _text(edit.before), _text(edit.after), edit.source)
         for edit in found
     ]
-    columns = ("WHEN (UTC)", "SETTING", "BEFORE", "AFTER", Column("FROM", drop=1, least=12))
+    columns = ("WHEN", "SETTING", "BEFORE", "AFTER", Column("FROM", drop=1, least=12))
     show_table(columns, rows, empty="no setting was changed at run time")
 
 

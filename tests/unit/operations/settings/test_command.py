@@ -163,7 +163,7 @@ def test_edits_that_a_gateway_knows_are_shown(goclaw: Shell, gateway: ThreadGate
 def test_the_history_of_edits_is_a_table(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("config", "history", "--limit", "2")
     head, first, second = lines(got.out)
-    assert head == "WHEN (UTC) SETTING BEFORE AFTER FROM"
+    assert head == "WHEN SETTING BEFORE AFTER FROM"
     assert "lanes.main.size not set <img" in first
     assert second.startswith("2026-01-02 03:04")
     assert "\x1b" not in got.out
