@@ -101,7 +101,7 @@ def _show_status(found: _Seen) -> None:
         show_table(_COLUMNS, map(_row, found.views), empty="no agents")
         return
     view = found.views[0]
-    show_facts(_facts(view))
+    show_facts(_facts(view, live=found.live))
     typer.echo()
     words.show_heartbeat_runs(found.log, with_agent=False)
 
@@ -132,16 +132,18 @@ def _row(view: HeartbeatView) -> tuple[str, ...]:
     )
 
 
-def _facts(view: HeartbeatView) -> Iterator[tuple[str, str]]:
+def _facts(view: HeartbeatView, *, live: bool) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a heartbeat: sentences of chats, without the words of their labels."""
     last, ahead = said.why(view)
     yield "agent", display.cell(view.heartbeat.agent)
     yield "state", said.state_words(view)
-    yield "last", display.cell(last)
-    yield "next", display.cell(ahead)
+    yield "last", display.cell(last.removeprefix("Last heartbeat run, "))
+    due = ahead.removeprefix("The next run is due ")
+    yield "next", display.cell(due) if live else "none until a gateway runs here"
     yield "time zone", view.policy.zone
     yield "alerts", display.cell(said.route_words(view.route, view.policy))
     yield "events", f"{view.events} for the next run" if view.events else "none"
-    yield "used", said.spent_words(view)
+    yield "used", said.spent_words(view).removeprefix("Used ")
 
 
 # ---------------------------------------------------------------------------- why
