@@ -175,17 +175,20 @@ with said as (
     where run_id = any($1) and role = 'user'
     order by run_id, id
 )
-select r.id as run_id, left(coalesce(said.text, asked.text), $2) as prompt
-from runs as r
-left join said on said.run_id = r.id
+select run_id, left(text, $2) as prompt
+from said
+union all
+select missing.id, left(asked.text, $2)
+from unnest($1::text[]) as missing (id)
 cross join lateral (
-    select case when said.run_id is null then coalesce(
+    select coalesce(
         (select message ->> 'text' from inbox where id = r.inbox[1]),
         (select definition #>> '{spec,payload,text}' from job_runs where id = r.occurrence),
         r.task ->> 'prompt'
-    ) end as text
+    ) as text
+    from (select inbox, occurrence, task from runs where id = missing.id offset 0) as r
 ) as asked
-where r.id = any($1) and coalesce(said.text, asked.text) is not null;
+where missing.id not in (select run_id from said) and asked.text is not null;
 
 -- name: active
 -- Return runs that have not ended.
