@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
+from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 from urllib.parse import quote
@@ -207,6 +208,8 @@ def query(**given: object) -> dict[str, Value]:
                 params[name] = str.__str__(value)
             case bool() | int():
                 params[name] = value
+            case float() | Decimal():
+                params[name] = str(value)
             case _:
                 raise TypeError(f"{name}: no query parameter is a {type(value).__name__}")
     return params

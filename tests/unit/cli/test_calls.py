@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from goclaw_py.cli.client.calls import Params, query, remote
@@ -47,5 +49,6 @@ def test_fields_of_the_filter_of_a_query_are_parameters() -> None:
     """Other records in a query are refused: no parameter has them."""
     wanted = RunsQuery(RunFilter(agent=AgentName("main")), 7)
     assert query(query=wanted) == {"limit": 7, "agent": "main"}
+    assert query(least=Decimal("0.50"), most=2.5) == {"least": "0.50", "most": "2.5"}
     with pytest.raises(TypeError, match="asked_in"):
         query(query=ApprovalQuery(asked_in=Target("telegram", "default", "1")))
