@@ -219,11 +219,10 @@ def send(page: Page, text: str) -> None:
     page.locator("#send").click()
 
 
-def fill_job(page: Page, name: str, text: str, kind: str, expression: str) -> None:
+def fill_job(page: Page, name: str, text: str, expression: str) -> None:
     """Fill the form for a new job."""
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Text", exact=True).fill(text)
-    page.get_by_label("Kind").select_option(kind)
     page.get_by_label(EXPRESSION).fill(expression)
 
 

@@ -51,7 +51,7 @@ def test_the_next_times_appear_while_one_types(page: Page) -> None:
 def test_a_job_is_made_run_paused_changed_and_deleted(page: Page, dash: Dashboard) -> None:
     page.goto("/jobs")
     page.get_by_role("link", name="New job").click()
-    fill_job(page, "Water the plants", "echo they are wet", "every", "1d")
+    fill_job(page, "Water the plants", "echo they are wet", "1d")
     page.get_by_label("Chat", exact=True).fill("none")
     press(page, "Create the job")
     title(page, "Water the plants")

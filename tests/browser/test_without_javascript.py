@@ -36,7 +36,7 @@ def test_a_run_is_stopped(plain: Page, dash: Dashboard) -> None:
 
 def test_a_job_is_made_after_a_look_at_its_times(plain: Page, dash: Dashboard) -> None:
     plain.goto("/jobs/new")
-    fill_job(plain, "Without a script", "echo wet", "cron", "30 9 * * 1-5")
+    fill_job(plain, "Without a script", "echo wet", "30 9 * * 1-5")
     press(plain, "Show the next runs")
     expect(plain.locator("#preview").get_by_role("listitem")).to_have_count(5)
     expect(plain.get_by_label("Name", exact=True)).to_have_value("Without a script")

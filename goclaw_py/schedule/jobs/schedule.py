@@ -5,6 +5,7 @@ All instants are timezone-aware in UTC; people write times in the zone of the jo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from typing import Final, assert_never
 from goclaw_py.core.errors import BadMoment, BadSchedule, NeverFires, TooFrequent
 from goclaw_py.core.ids import JobId
 from goclaw_py.core.time import durations
-from goclaw_py.core.time.datetimes import ahead, local_text, why_not
+from goclaw_py.core.time.datetimes import ahead, local_text, parse_moment, why_not
 from goclaw_py.core.time.zones import zone
 from goclaw_py.schedule import jitter as spread
 from goclaw_py.schedule.cron.describe import in_words
@@ -108,6 +109,26 @@ def parse_interval(text: str) -> timedelta:
 def interval_text(interval: timedelta) -> str:
     """Return the shortest text for ``parse_interval``; milliseconds as ``1500ms``."""
     return durations.text_of(interval)
+
+
+_INTERVAL: Final = re.compile(
+    r"[+-]?[0-9][0-9.,]* ?(ms|[smhd]|sec|seconds?|min|minutes?|hours?|days?)"
+)
+_CRON: Final = re.compile(r"[0-9*/,?-]+ [0-9*/,?-]+( \S+){3,4}")
+
+
+def read_schedule(text: str, *, now: datetime, zone: str) -> Schedule:
+    """Parse a schedule whose kind its form says: ``in 20m``, ``10m`` or ``0 9 * * 1-5``.
+
+    An interval may begin with ``every``. Raises ``BadSchedule``, as the parser of its kind does.
+    """
+    plain = " ".join(text.split())
+    interval = re.sub("^every (?=[0-9+-])", "", plain.lower())
+    if interval != plain.lower() or _INTERVAL.fullmatch(interval):
+        return Every(parse_interval(interval))
+    if plain.startswith("@") or "*" in plain or _CRON.fullmatch(plain):
+        return Cron(plain)
+    return At(parse_moment(text, now=now, zone=zone))
 
 
 def check(timing: Timing, *, now: datetime, cron_fields: tuple[int, ...] = (5, 6)) -> None:

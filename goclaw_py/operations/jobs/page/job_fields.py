@@ -34,7 +34,7 @@ from goclaw_py.schedule.jobs.schedule import (
     Every,
     Schedule,
     interval_text,
-    parse_interval,
+    read_schedule,
 )
 from goclaw_py.schedule.jobs.view_texts import kind_and_text
 
@@ -56,9 +56,12 @@ MORE: Final = ("slug", "model", "session", "session_key", "max_runs", "not_after
 """Fields that most jobs do not need, besides ``POLICY``."""
 
 _TEXTS: Final = ("name", "agent", "text", "expression", "zone", "target")
-_CHOICES: Final = {"does": "prompt", "kind": "cron", "notify": "always", "session": ""}
+_CHOICES: Final = {"does": "prompt", "notify": "always", "session": ""}
 _FLAGS: Final = ("wake_heartbeat", "paused")
 _KEPT: Final = ("revision",)
+
+SHOWN: Final = frozenset((*_TEXTS, *MORE, *POLICY, "does", "notify"))
+"""Fields that have a place for what is wrong with them."""
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -80,7 +83,6 @@ def typed_of(job: Job) -> dict[str, str]:
     """Return the form of an existing job."""
     spec, payload = job.spec, job.spec.payload
     does, text = kind_and_text(payload)
-    kind, expression = _schedule_text(spec.schedule, spec.zone)
     policy = {key: _plain(spec.policy[key]) for key in POLICY if key in spec.policy}
     return {
         **blank(spec.zone),
@@ -91,8 +93,7 @@ def typed_of(job: Job) -> dict[str, str]:
         "does": does,
         "text": text,
         "model": payload.model if isinstance(payload, Prompt) else "",
-        "kind": kind,
-        "expression": expression,
+        "expression": _schedule_text(spec.schedule, spec.zone),
         "target": (
             spec.target.value if isinstance(spec.target, TargetKind) else target_text(spec.target)
         ),
@@ -152,7 +153,7 @@ def change_of(job: Job, typed: Typed, chats: Iterable[Chat], *, now: datetime) -
     """
     before, zone = typed_of(job), typed["zone"].strip() or job.spec.zone
     new = {name for name, text in typed.items() if text != before[name]}
-    timed = bool(new & {"kind", "expression"}) or ("zone" in new and typed["kind"] == "at")
+    timed = "expression" in new or ("zone" in new and isinstance(job.spec.schedule, At))
     ends = "not_after" in new or ("zone" in new and typed["not_after"] != "")
     target: JobTarget | Unchanged = _target(typed["target"]) if "target" in new else UNCHANGED
     said = bool(new & {"does", "text", "model"}) and typed["does"] != "command"
@@ -180,14 +181,7 @@ def _schedule(typed: Typed, *, now: datetime, zone: str) -> Schedule:
     text = typed["expression"].strip()
     if not text:
         raise BadJob("expression", "enter a schedule")
-    match typed["kind"]:
-        case "at":
-            return At(parse_moment(text, now=now, zone=zone))
-        case "every":
-            return Every(parse_interval(text))
-        case "cron":
-            return Cron(text)
-    raise BadJob("kind", "must be one of at, every, cron")
+    return read_schedule(text, now=now, zone=zone)
 
 
 def _payload(typed: Typed) -> Payload:
@@ -268,14 +262,14 @@ def _member(key: str, kind: type[Choice], text: str) -> Choice:
 # ---------------------------------------------------------------------------- what stands in them
 
 
-def _schedule_text(schedule: Schedule, zone: str) -> tuple[str, str]:
+def _schedule_text(schedule: Schedule, zone: str) -> str:
     match schedule:
         case At(at):
-            return "at", _clock_text(at, zone)
+            return _clock_text(at, zone)
         case Every(interval):
-            return "every", interval_text(interval)
+            return interval_text(interval)
         case Cron(expression):
-            return "cron", expression
+            return expression
 
 
 def _clock_text(instant: datetime, zone: str) -> str:

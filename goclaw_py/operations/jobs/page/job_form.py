@@ -36,6 +36,7 @@ _FIELD_OF: Final = {"prompt": "text", "message": "text", "key": "session_key"}
 """The fields of job keys, where the names differ."""
 
 _MEANWHILE: Final = "Your input is below. Saving it again replaces the current version."
+_MARKED: Final = "It is not saved: correct the marked field"
 _GONE: Final = "Your input is below. You can create the job again."
 
 _Refusal = JobError | NotFound | StoreUnavailable
@@ -139,6 +140,7 @@ async def _answer(
         job, action = None, "/jobs/new"
         typed, hint = {**typed, "revision": ""}, _GONE
     is_new = action == "/jobs/new"
+    said, wrong = "" if error is None else _sentence(error), _wrong(error)
     facts: Facts = {
         "title": "New job" if is_new else f"Edit {'a job' if job is None else job.spec.title}",
         "path": "/jobs",
@@ -146,9 +148,11 @@ async def _answer(
         "is_new": is_new,
         "action": action,
         "typed": typed,
-        "error": "" if error is None else _sentence(error),
+        # What is wrong stands at its field: there is no need to say it twice.
+        "error": "" if error is None else _MARKED if wrong in job_fields.SHOWN else said,
+        "problem": said,
         "hint": hint,
-        "wrong": _wrong(error),
+        "wrong": wrong,
         "preview": await _preview(service, typed),
         **await _suggestions(service, typed),
     }

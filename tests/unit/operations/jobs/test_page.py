@@ -38,7 +38,7 @@ from tests.unit.web.pages.test_site import ATTACK, check_that_nothing_runs
 
 BY = Requester(None)
 DAILY = Cron("0 9 * * 1-5")
-NEW = {"name": "Standup", "does": "prompt", "text": "What is new?", "kind": "cron"}
+NEW = {"name": "Standup", "does": "prompt", "text": "What is new?"}
 NEW |= {"expression": "0 9 * * 1-5", "zone": "Europe/Berlin", "target": "last", "notify": "always"}
 
 
@@ -334,7 +334,7 @@ async def test_a_job_is_made_by_its_form(browser: Browser, jobs: Jobs) -> None:
 
 async def test_every_field_of_the_form_is_heeded(browser: Browser, jobs: Jobs) -> None:
     fields = NEW | {"slug": "tea", "agent": "helper", "text": "Tea!", "model": "m:n"}
-    fields |= {"kind": "every", "expression": "2h", "target": "telegram:-1005:7"}
+    fields |= {"expression": "2h", "target": "telegram:-1005:7"}
     fields |= {"notify": "never", "session": "key", "session_key": "tea", "usd": "0.10"}
     fields |= {"max_runs": "3", "not_after": "in 2d", "source": "issues"}
     fields |= {"wake_heartbeat": "yes", "paused": "yes"}
@@ -367,10 +367,9 @@ async def test_with_whom_a_chat_is_may_be_known(browser: Browser, control: FakeC
 @pytest.mark.parametrize(("wrong", "sentence"), [
     ({"expression": ""}, "expression: enter a schedule."),
     ({"expression": "99 * * * *"}, "Invalid cron expression"),
-    ({"expression": "1 h", "kind": "every"}, "Invalid interval"),
-    ({"expression": "2020-01-01 09:00", "kind": "at"}, "that time is over"),
-    ({"expression": "someday", "kind": "at"}, "is not a time"),
-    ({"kind": "sometimes"}, "kind: must be one of at, every, cron."),
+    ({"expression": "1 h"}, "Invalid interval"),
+    ({"expression": "2020-01-01 09:00"}, "that time is over"),
+    ({"expression": "someday"}, "is not a time"),
     ({"zone": "Berlin"}, "did you mean Europe/Berlin?"),
     ({"text": " "}, "prompt: "),
     ({"does": "command"}, "does: must be prompt or message."),
@@ -398,6 +397,8 @@ async def test_a_form_that_cannot_be_comes_back_as_it_was_typed(
     assert f'value="{html.escape(typed["name"])}"'.replace("&#x27;", "&#39;") in text
     field = text.partition(f'name="{next(iter(wrong))}"')[2].partition(">")[0]
     assert 'aria-invalid="true"' in field
+    # Found by use: it stood at the field and above the form.
+    assert html.unescape(text).count(sentence) == 1
 
 
 async def test_a_short_name_that_is_taken_is_409(browser: Browser, jobs: Jobs) -> None:
@@ -504,7 +505,7 @@ async def test_a_wrong_edit_comes_back_as_it_was_typed(browser: Browser, jobs: J
 async def test_the_preview_reads_an_expression_and_shows_five_times(browser: Browser) -> None:
     """SPEC CRON-2."""
     said = await browser.says(
-        "/jobs/preview?kind=cron&expression=0+9+*+*+1-5&zone=Europe/Berlin",
+        "/jobs/preview?expression=0+9+*+*+1-5&zone=Europe/Berlin",
         "Runs at 09:00 on Monday to Friday (Europe/Berlin).",
         "Fri 9 Jan 2026, 09:00 (Europe/Berlin)",
     )
@@ -513,8 +514,8 @@ async def test_the_preview_reads_an_expression_and_shows_five_times(browser: Bro
 
 @pytest.mark.parametrize(("query", "said"), [
     ("", "Enter a schedule"),
-    ("expression=<script>", "Invalid cron expression '<script>'"),
-    ("kind=every&expression=0s", "must be positive"),
+    ("expression=<script>", "'<script>' is not a time"),
+    ("expression=0s", "must be positive"),
     ("expression=*+*+*+*+*&zone=Mars", "Unknown time zone 'Mars'"),
     ("expression=0+0+30+2+*", "never runs"),
     ("expression=0+9+*+*+*&not_after=in+1h", "all its times are in the past"),
@@ -564,7 +565,7 @@ def away(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_page_without_its_database_says_so(browser: Browser) -> None:
     for path in ("/jobs", "/jobs/new", "/jobs/standup", "/jobs/standup/edit"):
         await browser.says(path, "database does not answer", status=503)
-    query = "kind=cron&expression=0+9+*+*+*&zone="
+    query = "expression=0+9+*+*+*&zone="
     said = await browser.says(f"/jobs/preview?{query}")
     assert said == '<p class="problem">The database does not answer.</p>'
     await browser.says(f"/jobs/preview?{query}UTC", "Runs at 09:00")
@@ -589,5 +590,5 @@ async def test_what_is_wrong_is_told_beside_its_field(browser: Browser) -> None:
     assert "autofocus" in beside
     assert '<p class="problem" id="went-wrong">retries: must be a whole number' in beside
     text = await browser.refuses("/jobs/new", 422, **NEW | {"expression": "61 * * * *"})
-    assert text.count("61 is not from 0 to 59") == 2
+    assert text.count("61 is not from 0 to 59") == 1
     assert 'aria-describedby="preview"' in text

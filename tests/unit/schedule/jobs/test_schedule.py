@@ -36,6 +36,7 @@ from goclaw_py.schedule.jobs.schedule import (
     interval_text,
     next_run_at,
     parse_interval,
+    read_schedule,
     replanned,
     schedule_json,
     schedule_of,
@@ -479,3 +480,30 @@ def test_a_staggered_grid_begins_with_what_is_still_ahead() -> None:
     """SPEC CRON-16: between a time and its shifted one that one is next."""
     timing = utc(Every(HOUR, NOW), anchor=Anchor.GRID, stagger=True, spread=JobId("a"))
     assert first_run_at(timing, now=NOW) == NOW + stagger_of(timing)
+
+
+HALF_PAST_FIVE = datetime(2026, 3, 2, 17, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("text", "schedule"), [
+    ("in 20m", At(HALF_PAST_FIVE + timedelta(minutes=20))),
+    ("tomorrow 9:00", At(datetime(2026, 3, 3, 9, tzinfo=UTC))),
+    ("2026-05-01 09:00", At(datetime(2026, 5, 1, 9, tzinfo=UTC))),
+    ("18:00", At(datetime(2026, 3, 2, 18, tzinfo=UTC))),
+    ("10m", Every(timedelta(minutes=10))), ("every  2h", Every(timedelta(hours=2))),
+    ("Every 1d", Every(timedelta(days=1))),
+    ("0 9 * * 1-5", Cron("0 9 * * 1-5")), ("30  9 1 MAY *", Cron("30 9 1 MAY *")),
+    ("0 9 1 1 MON", Cron("0 9 1 1 MON")), ("@daily", Cron("@daily")),
+])  # fmt: skip
+def test_the_form_of_a_text_says_what_kind_of_schedule_it_is(text: str, schedule: Schedule) -> None:
+    """Found by use: a form asked for the kind as well, and refused what its hint had offered."""
+    assert read_schedule(text, now=HALF_PAST_FIVE, zone="UTC") == schedule
+
+
+@pytest.mark.parametrize(("text", "error"), [
+    ("1 h", BadInterval), ("every -5m", BadInterval), ("1.5h", BadInterval),
+    ("someday", BadMoment), ("in 20 bananas", BadMoment), ("2020-01-01 09:00", BadMoment),
+])  # fmt: skip
+def test_a_text_without_a_schedule_is_refused(text: str, error: type[BadSchedule]) -> None:
+    with pytest.raises(error):
+        read_schedule(text, now=HALF_PAST_FIVE, zone="UTC")
