@@ -14,6 +14,7 @@ from goclaw_py.config.lanes import lane_tables
 from goclaw_py.config.origins import KeyPath, Origin, key_lines
 from goclaw_py.config.types import EnvText
 from goclaw_py.core.errors import SettingError
+from goclaw_py.core.text import natural_key
 from goclaw_py.operations.settings.models import OriginKind
 
 PREFIX = "GOCLAW_"
@@ -92,7 +93,7 @@ def read_environment(env: Mapping[str, str]) -> tuple[Layer, list[SettingError]]
     values: Tree = {}
     origins: dict[KeyPath, Origin] = {}
     errors: list[SettingError] = []
-    for name in sorted(filter(_is_setting, env)):
+    for name in sorted(filter(_is_setting, env), key=natural_key):
         if name in _EMPTY_IS_UNSET and not env[name].strip():
             continue
         path = _path(name)

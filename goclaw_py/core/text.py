@@ -244,6 +244,16 @@ def clause(text: str, limit_chars: int) -> str:
     return truncate(" ".join(text.split()), limit_chars).rstrip(".")
 
 
+def natural_key(text: str) -> list[tuple[int, str]]:
+    """Return a key for sorting: numbers in a text by their size, ``agent2`` before ``agent10``."""
+    parts = re.split(r"([0-9]+)", text)
+    # A number with more digits is larger; int() would refuse thousands of them.
+    return [
+        (len(part.lstrip("0")), part.lstrip("0")) if number % 2 else (0, part)
+        for number, part in enumerate(parts)
+    ]
+
+
 def sentence(text: str) -> str:
     """Return a clause with a capital letter and a full stop; "" as it is."""
     ends = ("", ".", "!", "?", "…")

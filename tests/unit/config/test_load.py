@@ -64,6 +64,14 @@ def test_every_kind_of_value_can_come_from_the_environment(tmp_path: Path) -> No
     assert got.database.url.get_secret_value() == "postgresql://u:p@h/d"
 
 
+def test_agents_of_the_environment_are_in_their_natural_order(tmp_path: Path) -> None:
+    """All lists of agents have the order of the settings, and variables have none."""
+    env = {f"GOCLAW_AGENTS__AGENT{number}__ECHO": "" for number in (10, 2, 1)}
+    env = {name.replace("__ECHO", "__MODEL"): "test" for name in env}
+    names = [name for name in settings(tmp_path, **env).agents if name != "main"]
+    assert names == ["agent1", "agent2", "agent10"]
+
+
 def test_empty_secrets_and_foreign_variables_are_not_settings(tmp_path: Path) -> None:
     empty = {"GOCLAW_TELEGRAM_TOKEN": "", "GOCLAW_DATABASE_URL": " "}
     got = settings(tmp_path, **empty, GOCLAW_TEST_ANYTHING="1", PATH="/bin")

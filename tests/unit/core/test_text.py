@@ -14,6 +14,7 @@ from goclaw_py.core.text import (
     error_text,
     first_words,
     is_blank,
+    natural_key,
     split_half,
     split_text,
     truncate,
@@ -238,3 +239,10 @@ def test_an_error_that_cannot_write_itself_has_a_text(cause: BaseException) -> N
 )
 def test_the_mark_of_a_job_is_not_shown(prompt: str, shown: str) -> None:
     assert without_source(prompt) == shown
+
+
+def test_numbers_in_names_are_sorted_by_their_size() -> None:
+    """Found by use: agent10 to agent19 were listed before agent1."""
+    names = ["agent10", "agent2", "agent", "agent1", "agent02", "b1", "9" * 5000, "7"]
+    in_order = ["7", "9" * 5000, "agent", "agent1", "agent2", "agent02", "agent10", "b1"]
+    assert sorted(names, key=natural_key) == in_order
