@@ -88,6 +88,13 @@ def display_name(key: str, known: KnownNames) -> str:
             return key
 
 
+def name_in_sentence(chat: Target, known: KnownNames) -> str:
+    """Return the name of a chat where a title alone would read as the name of a person."""
+    name = display_name(address(chat), known)
+    is_title = chat.channel in _TITLED and name == known.targets.get(_whole(chat))
+    return f"conversation “{name}”" if is_title else name
+
+
 def shown_name(name: str, username: str | None) -> str:
     """Return the name of a chat or person, or ``@username``; "" without both."""
     return name or (f"@{username}" if username else "")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final, Generic, Protocol, TypeVar
 
-from goclaw_py.core.display_names import KnownNames, address, display_name
+from goclaw_py.core.display_names import KnownNames, name_in_sentence
 from goclaw_py.core.messages import Target
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import (
@@ -76,4 +76,4 @@ class ProblemChats:
         found = list(targets)
         chats = {target.whole_chat for target in found}
         known = await self._store.names(chats) if chats else KnownNames()
-        return [display_name(address(target), known) for target in found]
+        return [name_in_sentence(target, known) for target in found]

@@ -8,6 +8,7 @@ from goclaw_py.core.display_names import (
     KnownNames,
     address,
     display_name,
+    name_in_sentence,
     needed_names,
     sender_words,
 )
@@ -66,3 +67,15 @@ def test_what_is_needed_for_names_is_what_they_use() -> None:
 )
 def test_the_title_of_a_conversation_is_not_the_name_of_a_sender(sender: str, words: str) -> None:
     assert sender_words(sender) == words
+
+
+@pytest.mark.parametrize(("chat", "words"), [
+    (ANN, "Ann"), (CREW, "Crew"), (Target("web", "default", "ben"), "web ben"),
+    (Target("console", "default", "c1"), "conversation “error”"),
+])  # fmt: skip
+def test_the_title_of_a_conversation_is_named_as_one_in_a_sentence(
+    chat: Target, words: str
+) -> None:
+    """Found by use: "5 messages of echo one, error and 1 other got no answer"."""
+    known = KnownNames({**KNOWN.targets, Target("console", "default", "c1"): "error"}, {})
+    assert name_in_sentence(chat, known) == words
