@@ -48,7 +48,8 @@ async def test_a_tool_is_always_allowed_only_after_a_look_at_the_rule(
 
 async def test_nothing_waits(browser: Browser, control: FakeControl) -> None:
     control.questions.asked, control.questions.granted = [], []
-    await browser.says(PAGE, "No tool call waits for an answer.", "[agents.NAME.approval]")
+    said = await browser.says(PAGE, "No tool call waits for an answer.", "[agents.NAME.approval]")
+    assert "Allowed without a question" not in said, "a heading without anything below it"
 
 
 async def test_a_button_answers(browser: Browser, control: FakeControl) -> None:
