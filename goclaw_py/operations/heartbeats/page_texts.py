@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from goclaw_py.chat.outbound.ok_token import without_token
@@ -21,7 +22,7 @@ from goclaw_py.schedule.heartbeat.status_texts import (
     state_words,
     why,
 )
-from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
+from goclaw_py.schedule.heartbeat.views import OPERATOR, DryRunReport, HeartbeatView
 
 OUTCOMES: Final = (
     *(each.value for each in HeartbeatRunStatus if each is not HeartbeatRunStatus.SKIPPED),
@@ -47,18 +48,26 @@ def _state(view: HeartbeatView) -> str:
     return state_words(view).removeprefix("on, ")
 
 
+_READER: Final = replace(
+    OPERATOR,
+    turn_on="It can be turned on here.",
+    add_item="Add an item to the checklist on its page.",
+    unmute="It can be unmuted here.",
+)
+"""Who reads the pages, and has their buttons."""
+
 WORDS: Final[Mapping[str, object]] = {
     "at": at,
     "in_words": in_words,
     "status_of": _status,
     "outcome": lambda heartbeat_run: sentence(outcome_words(heartbeat_run)),
-    "advice": advice,
+    "advice": partial(advice, reader=_READER),
     "cost": cost,
     "said": _summary,
     "state": _state,
     "route_words": route_words,
     "spent_words": spent_words,
-    "why": why,
+    "why": partial(why, reader=_READER),
 }
 """Functions for templates about heartbeats."""
 
