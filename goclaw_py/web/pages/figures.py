@@ -157,7 +157,7 @@ def figures(
             "running",
             str(len(status.runs) - len(waiting) + there),
             "/runs?show=running&range=all",
-            on_others(there) if there else f"of {sum(lane.concurrency for lane in status.lanes)}",
+            on_others(there) if there else "",
         ),
         Figure(
             "runs waiting",

@@ -39,6 +39,16 @@ async def test_now_shows_who_works_and_who_waits(browser: Browser, control: Fake
     await browser.says("/", "Nothing is running.", "goclaw chat")
 
 
+async def test_the_chats_that_are_offered_are_those_that_are_set_up(
+    browser: Browser, control: FakeControl
+) -> None:
+    channels = [one for one in fakes.STATUS.channels if one.name != "console"]
+    control.snapshot = replace(fakes.STATUS, runs=(), channels=tuple(channels))
+    await browser.says("/", f"or in {channels[0].name.capitalize()}.")
+    control.snapshot = replace(fakes.STATUS, runs=(), channels=())
+    await browser.says("/", 'Telegram, once <a href="/health#channels">it is set up</a>')
+
+
 async def test_the_figures_lead_to_their_lists(browser: Browser, control: FakeControl) -> None:
     """SPEC OPS-3."""
     peer = PeerView(NodeId("n2"), "beta", 42, "1.0", "live", 3, 4, ())
