@@ -178,6 +178,11 @@ class ListFilters:
         return self.chosen | tab
 
     @property
+    def unfiltered(self) -> str:
+        """The address of the same tab without filters."""
+        return self.link(dict.fromkeys(self.chosen, ""))
+
+    @property
     def back(self) -> str:
         """What a form sends as ``rows``: the way back to the same rows (``back_to_rows``)."""
         place = {name: self.query[name] for name in PLACES if name in self.query}

@@ -278,7 +278,7 @@ function valueOf(row, column) {
 function compare(one, other) {
   const [a, b] = [Number(one), Number(other)];
   if (one !== "" && other !== "" && !Number.isNaN(a) && !Number.isNaN(b)) return a - b;
-  return one.localeCompare(other);
+  return one.localeCompare(other, undefined, { numeric: true });
 }
 
 function sortTables(root) {
@@ -450,6 +450,7 @@ function offerZones(list) {
 
 // ---------------------------------------------------------------- begin
 
+if (matchMedia("(max-width: 48rem)").matches) for (const one of document.querySelectorAll(".fold")) one.open = false;
 showTimes(document);
 sortTables(document);
 // On a phone tabs scroll.

@@ -206,3 +206,10 @@ def test_steps_are_bars_on_the_time_of_the_run() -> None:
     assert found == [
         (1, 0, 200, True), (2, 200, 300, False), (4, 500, 500, True), (5, 0, 0, False),
     ]  # fmt: skip
+
+
+async def test_there_is_a_way_to_all_only_where_a_filter_is_set(browser: Browser) -> None:
+    """Found by use: the tab of a time span counted as a filter."""
+    assert ">show all</a>" not in await browser.says("/timeline?span=24h")
+    said = await browser.says("/timeline?span=24h&agent=main")
+    assert '<a href="/timeline?span=24h">show all</a>' in said
