@@ -39,14 +39,15 @@ def test_a_heartbeat_is_switched_off_and_muted_and_back(page: Page) -> None:
     expect(state.get_by_text("muted", exact=True)).to_have_count(0)
 
 
-def test_a_heartbeat_is_two_lines_on_a_phone(page: Page) -> None:
+def test_a_heartbeat_is_two_lines_and_its_buttons_on_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 360, "height": 780})
     page.goto("/heartbeats")
     row = page.locator("#heart-main")
     expect(row.get_by_role("img")).to_have_accessible_name(re.compile("alerted|ok|failed"))
     box = row.bounding_box()
     assert box is not None
-    assert box["height"] < 60
+    assert box["height"] < 90
+    expect(row.get_by_role("button", name="Run now")).to_be_visible()
     assert overflow(page) == 0
     assert violations(page) == []
 

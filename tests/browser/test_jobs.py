@@ -33,7 +33,6 @@ def test_the_next_times_appear_while_one_types(page: Page) -> None:
     """CRON-1, CRON-2: in words and as five times, or a sentence about what is wrong."""
     page.goto("/jobs/new")
     expect(preview(page)).to_contain_text("Enter a schedule")
-    page.get_by_label("Kind").select_option("cron")
     expression = page.get_by_label(EXPRESSION)
     expression.press_sequentially("30 9 * * 1-5")
     expect(preview(page)).to_contain_text("09:30")
@@ -43,7 +42,6 @@ def test_the_next_times_appear_while_one_types(page: Page) -> None:
     expression.fill("30 99 * * 1-5")
     expect(preview(page).locator(".problem")).to_contain_text("99")
     expect(preview(page).get_by_role("listitem")).to_have_count(0)
-    page.get_by_label("Kind").select_option("every")
     expression.fill("2h")
     expect(preview(page)).to_contain_text("every 2 hours")
 

@@ -1,0 +1,49 @@
+"""Lists on a phone: fingers can press what rows offer, and filters are closed (SPEC OPS-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import PHONE, visit
+from tests.browser.dashboard import Dashboard
+
+pytestmark = pytest.mark.real_time
+
+FINGER = 36
+"""The least height of what is pressed, in pixels."""
+
+
+@pytest.fixture
+def phone(dash: Dashboard, chromium: Browser) -> Iterator[Page]:
+    with visit(chromium, dash.url, PHONE) as (context, _):
+        yield context.new_page()
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/deliveries", "/people", "/heartbeats"])
+def test_what_a_row_offers_can_be_pressed_by_a_finger(phone: Page, path: str) -> None:
+    """Found by use: buttons of 24 px, checkboxes of 19 px, Retry close beside Drop."""
+    phone.goto(path)
+    pressed = phone.locator("td :is(button, [type=checkbox])")
+    expect(pressed.first).to_be_visible()
+    boxes = [box for one in pressed.all() if (box := one.bounding_box()) is not None]
+    assert [box for box in boxes if box["height"] < FINGER] == []
+
+
+def test_a_time_says_what_it_is_the_time_of(phone: Page) -> None:
+    """The heads of columns are not shown there."""
+    phone.goto("/jobs")
+    cell = phone.locator("td[data-label=next]").first
+    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"next "'
+
+
+def test_filters_are_closed_until_they_are_wanted(phone: Page) -> None:
+    phone.goto("/logs")
+    expect(phone.get_by_label("Level")).to_be_hidden()
+    phone.get_by_text("Filters").click()
+    expect(phone.get_by_label("Level")).to_be_visible()
+    phone.set_viewport_size({"width": 1200, "height": 800})
+    expect(phone.get_by_label("Level")).to_be_visible()
+    expect(phone.get_by_text("Filters")).to_be_hidden()
