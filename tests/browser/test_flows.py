@@ -112,6 +112,8 @@ def lists(page: Page, dash: Dashboard) -> None:
     """A run is found by its prompt; a row is one line, on a phone two; jobs change in bulk."""
     del dash
     page.goto("/runs?range=all")
+    if width_of(page) < 640:
+        enter(page.locator(".fold > summary"))
     search = page.get_by_role("searchbox", name="Search")
     search.fill("ERROR <script>")
     enter(search)

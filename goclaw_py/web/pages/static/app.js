@@ -450,7 +450,7 @@ function offerZones(list) {
 
 // ---------------------------------------------------------------- begin
 
-if (matchMedia("(max-width: 48rem)").matches) for (const one of document.querySelectorAll(".fold")) one.open = false;
+if (matchMedia("(max-width: 40rem)").matches) for (const one of document.querySelectorAll(".fold")) one.open = false;
 showTimes(document);
 sortTables(document);
 // On a phone tabs scroll.
