@@ -245,7 +245,7 @@ def clause(text: str, limit_chars: int) -> str:
 
 
 def natural_key(text: str) -> list[tuple[int, str]]:
-    """Return a key for sorting: numbers in a text by their size, ``agent2`` before ``agent10``."""
+    """Return a key for sorting: numbers in a text by their size, so that 2 comes before 10."""
     parts = re.split(r"([0-9]+)", text)
     # A number with more digits is larger; int() would refuse thousands of them.
     return [
