@@ -95,7 +95,6 @@ def test_what_the_chat_streams_stays_text(bare: Page) -> None:
 
 def test_the_preview_of_a_job_says_back_nothing_but_text(bare: Page) -> None:
     bare.goto("/jobs/new")
-    bare.get_by_label("Kind").select_option("cron")
     for label in ("Time, interval, or cron expression", "Time zone"):
         bare.get_by_label(label).fill(ATTACK)
         expect(bare.locator("#preview .problem")).to_be_visible()

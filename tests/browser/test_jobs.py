@@ -100,7 +100,7 @@ def test_the_way_back_from_a_saved_job_leads_over_no_form_that_was_refused(
     """The answer to a form is not sent again, and no page of the history is missing."""
     page.goto("/jobs")
     page.get_by_role("link", name="New job").click()
-    fill_job(page, "Second try", "echo wet", "cron", "30 99 * * *")
+    fill_job(page, "Second try", "echo wet", "30 99 * * *")
     press(page, "Create the job")
     seen.expect("422")
     expect(page.get_by_label(EXPRESSION)).to_have_attribute("aria-invalid", "true")
