@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -19,13 +19,15 @@ import typer
 from goclaw_py.cli import completion
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.cli.context import cli, maybe_named, waited_for
+from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import clock, plain
 from goclaw_py.cli.terminal import until_interrupted
 from goclaw_py.config.models import LogLevel
 from goclaw_py.core.errors import NoGateway, NotFound
+from goclaw_py.core.time.texts import age
 from goclaw_py.observability.log_lines import LogFilter, LogTail
 from goclaw_py.web.api.wire import MAX_LIMIT, read
-from goclaw_py.web.sockets import socket_path
+from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
@@ -65,29 +67,58 @@ def logs(
 ) -> None:
     """Show the log of the gateway.
 
-    That is the file of [log] in the settings, or goclaw.log in the state folder. Without a file, it
-    is the last 2,000 lines that the running gateway has in memory. Lines that are not JSON are
-    shown only without --run, --level and --json.
+    That is the file into which the running gateway logs: that of [log] in the settings, or
+    goclaw.log in the state folder. If it logs elsewhere, it is the last 2,000 lines that it has in
+    memory. Lines that are not JSON are shown only without --run, --level and --json.
     """
     settings = cli(ctx).settings()
-    file = _file(settings)
+    file, socket = _file(settings), socket_path(settings.state_folder)
     only = LogFilter("" if level is None else level.value, run=run or "")
+    is_any = follow or not lines
 
     def shown(line: str) -> str | None:
         return _shown(line, only, as_json=as_json)
 
     with until_interrupted():
-        if file.is_file():
+        is_live = is_answered(socket)
+        if file.is_file() and (not is_live or _is_written_since(file, socket)):
+            if not is_live:
+                written = age(datetime.fromtimestamp(file.stat().st_mtime, UTC), display.now())
+                note = f"no gateway is running here; {file} was last written {written}"
+                typer.echo(f"goclaw: {note}", err=True)
             for text in _lines(file, shown, lines, follow=follow):
+                is_any = True
                 typer.echo(text)
         else:
-            waited_for(_ask(settings, only, lines, follow=follow, as_json=as_json))
+            ask = _ask(settings, only, lines, follow=follow, as_json=as_json)
+            is_any = waited_for(ask) or is_any
+        if not is_any:
+            typer.echo(f"goclaw: {_none_text(only)}", err=True)
+
+
+def _is_written_since(file: Path, socket: Path) -> bool:
+    """Return whether a file was written after the socket was made, at the start of the gateway.
+
+    Otherwise an earlier gateway wrote the file, and this one logs to standard error.
+    """
+    with suppress(FileNotFoundError):
+        return file.stat().st_mtime >= socket.stat().st_mtime
+    return False
+
+
+def _none_text(only: LogFilter) -> str:
+    about = f" about run {only.run}" if only.run else ""
+    of_level = f" of level {only.level} or higher" if only.level else ""
+    return f"there are no log lines{about}{of_level}"
 
 
 async def _ask(
     settings: Settings, only: LogFilter, most: int, *, follow: bool, as_json: bool
-) -> None:
-    """Print the lines that the gateway has in memory. Raises ``NotFound`` without one."""
+) -> bool:
+    """Print the lines that the gateway has in memory; return whether there were any.
+
+    Raises ``NotFound`` without a gateway.
+    """
     wanted: dict[str, str | int] = {name: text for name, text in asdict(only).items() if text}
     place, limit = "", min(most, MAX_LIMIT)
     async with RemoteControl(socket_path(settings.state_folder)) as remote:
@@ -103,7 +134,7 @@ async def _ask(
             for facts in tail.lines:
                 typer.echo(json.dumps(facts) if as_json else plain(log_line(facts)))
             if not follow:
-                return
+                return bool(tail.lines)
             place, limit = tail.place, MAX_LIMIT
             await asyncio.sleep(_PAUSE_S)
 

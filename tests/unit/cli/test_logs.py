@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,7 +29,7 @@ LINES = [STARTED, "no JSON \x1b[2J\n", FAILED, BUG]
 @pytest.fixture
 def file(home: Path) -> Path:
     made = home / "state" / "goclaw.log"
-    made.parent.mkdir()
+    made.parent.mkdir(exist_ok=True)
     made.write_text("".join(LINES) + '{"event": "half')
     return made
 
@@ -41,11 +42,10 @@ def file(home: Path) -> Path:
     ("--run 0190 -n 1", ["run_failed"]),
     ("--level warning", ["run_failed", "inbox_message_failed"]),
     ("--level error", ["inbox_message_failed"]),
-    ("--run nobody", []),
 ])  # fmt: skip
 def test_lines_are_selected(goclaw: Shell, file: Path, options: str, events: list[str]) -> None:
     got = goclaw("logs", *options.split())
-    assert (got.code, got.err) == (0, "")
+    assert got.code == 0
     for event, text in zip(events, got.out.splitlines(), strict=True):
         assert event in text
 
@@ -68,7 +68,8 @@ def test_the_settings_say_which_file(goclaw: Shell, home: Path, file: Path) -> N
     assert goclaw("logs").out.count("\n") == 1
 
 
-def test_new_lines_are_followed_also_after_a_rotation(file: Path) -> None:
+@pytest.mark.real_time
+def test_new_lines_are_followed_also_after_a_rotation(gateway: ThreadGateway, file: Path) -> None:
     with piped("logs", "-f", "--json", "-n", "1") as (process, out):
         assert out.readline() == BUG
         with file.open("a") as log:
@@ -83,6 +84,37 @@ def test_new_lines_are_followed_also_after_a_rotation(file: Path) -> None:
         process.send_signal(2)
 
 
+@pytest.mark.parametrize(("options", "none"), [
+    ("--run nobody", "there are no log lines about run nobody"),
+    ("--run 0190-a --level error", "about run 0190-a of level error or higher"),
+])  # fmt: skip
+def test_no_lines_are_said(goclaw: Shell, file: Path, options: str, none: str) -> None:
+    got = goclaw("logs", *options.split())
+    assert (got.code, got.out) == (0, "")
+    assert got.err.endswith(f"{none}\n")
+
+
+def test_without_a_gateway_the_age_of_the_file_is_said(goclaw: Shell, file: Path) -> None:
+    long_ago = file.stat().st_mtime - 3 * 3600
+    os.utime(file, (long_ago, long_ago))
+    got = goclaw("logs", "-n", "1")
+    assert got.err == f"goclaw: no gateway is running here; {file} was last written 3 h ago\n"
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(("written_s", "shown"), [(-3600, BUG), (3600, STARTED)])
+def test_only_the_file_of_the_running_gateway_is_shown(
+    goclaw: Shell, gateway: ThreadGateway, home: Path, written_s: int, shown: str
+) -> None:
+    gateway.logs.add(json.loads(BUG), 100)
+    file = home / "state" / "goclaw.log"
+    file.write_text(STARTED)
+    at = file.stat().st_mtime + written_s
+    os.utime(file, (at, at))
+    got = goclaw("logs", "--json")
+    assert (got.out, got.err) == (shown, "")
+
+
 @pytest.mark.real_time
 def test_without_a_file_the_gateway_is_asked(goclaw: Shell, gateway: ThreadGateway) -> None:
     for text in (STARTED, FAILED, BUG):
@@ -94,6 +126,7 @@ def test_without_a_file_the_gateway_is_asked(goclaw: Shell, gateway: ThreadGatew
     assert "\x1b" not in got.out
     assert goclaw("logs", "--run", "0190-a", "--json").out == STARTED
     assert goclaw("logs", "--level", "error", "--json").out == BUG
+    assert "no log lines about run nobody" in goclaw("logs", "--run", "nobody").err
 
 
 @pytest.mark.real_time
