@@ -9,8 +9,8 @@ for a log file, a pipe or a terminal: up to 4 MB wait for it, what is more is dr
 (`log_lines_dropped`). A process keeps its last 2,000 lines, at most 4 million characters, in
 memory, as they are in the log, for the page Logs, `GET /api/logs` (with server-sent events) and
 `goclaw logs` of a gateway without a log file: of this node, by level, text (no pattern, in any
-case), agent, run, session, person. OpenTelemetry when configured, one row per run with trigger, parent, model,
-tool calls, usage, cost, when it was asked for, began, said its first word and ended.
+case), agent, run, session, person. OpenTelemetry when configured, one row per run with trigger,
+parent, model, tool calls, usage, cost, when it was asked for, began, said its first word and ended.
 """
 
 from __future__ import annotations

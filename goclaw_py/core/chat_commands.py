@@ -350,6 +350,12 @@ def approval_buttons(
     )
 
 
+def decision_of(data: str) -> Decision | None:
+    """Return the answer of a button below a question about a tool call; None of others."""
+    button = _pressed(data)
+    return button.decision if isinstance(button, ApprovalButton) else None
+
+
 def rule_buttons(approval: ApprovalId) -> tuple[tuple[Button, ...], ...]:
     """Return the buttons below the rule that “always allow” adds."""
     return tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from goclaw_py.core.approvals import (
@@ -99,10 +99,23 @@ def answer(decision: Decision, by: str) -> str:
     return _ANSWERS[decision].format(by=by or "the operator")
 
 
+def is_refusal(said: str) -> bool:
+    """Return whether a line of ``answer`` says that the call is not made."""
+    return said.startswith(("🚫", "⏭", "⌛", "⏹"))
+
+
+def typed_answers(decisions: Collection[Decision]) -> str:
+    """Return how to answer a question with these answers in a chat without buttons."""
+    if Decision.AGAIN in decisions:
+        return "Answer with /approve to call it again, or /deny to skip it."
+    return "Answer with /approve, /approve session, /approve always, or /deny."
+
+
 def waiting(approval: Approval) -> str:
-    """Return a line of a status about a call that waits."""
-    what = "whether it took effect" if approval.request.uncertain else "approval"
-    return f"🔐 waits for {what}: {approval.request.tool}"
+    """Return a line about a call that waits, for a list of what waits."""
+    tool = approval.request.tool
+    uncertain = approval.request.uncertain
+    return f"🔐 an answer whether {tool} took effect" if uncertain else f"🔐 approval of {tool}"
 
 
 def arguments(given: str) -> list[tuple[str, str]]:

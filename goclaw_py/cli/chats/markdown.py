@@ -13,7 +13,13 @@ from rich.markdown import ListElement, ListItem, Markdown
 from rich.segment import Segment
 
 from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage
-from goclaw_py.cli.chats.transcript import DIM, NORMAL, file_line
+from goclaw_py.cli.chats.transcript import (
+    DIM,
+    NORMAL,
+    ToolQuestions,
+    asked_decisions,
+    file_line,
+)
 from goclaw_py.cli.output import plain
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.markdown import Token, make_parser, parse
@@ -137,6 +143,7 @@ class MarkdownTranscript:
         self._open: RunId | None = None
         self._draft = ""
         self._is_over = False
+        self._questions = ToolQuestions()
         self._written: tuple[RunId | None, str] = None, ""
 
     def prompt(self) -> str:
@@ -163,15 +170,19 @@ class MarkdownTranscript:
                 return self._stream(run_id, text)
             case RunTool(_, _, name, ok):
                 failed = "" if ok is None else " failed"
-                return "" if ok else self.note(f"⚙ {plain(name)}{failed}")
+                hides = ok or self._questions.is_refused(name)
+                return "" if hides else self.note(f"⚙ {plain(name)}{failed}")
             case RunWaiting(_, _, text):
                 return self.note(plain(text)) if text else ""
             case RunEnded(run_id, _, outcome):
                 return self._ended(run_id, outcome)
-            case TerminalMessage(_, text, run_id, file):
-                said = self._message(text, run_id) if text or file is None else ""
+            case TerminalMessage(_, _, run_id, file):
+                text = self._questions.shown(event)
+                said = self._message(text, run_id) if text else ""
                 return said + (self.note(plain(file_line(file))) if file else "")
-            case OpenButtons() | ButtonsUsed() | PressAnswered() | LineReceived():
+            case OpenButtons(message):
+                return self.show(message) if asked_decisions(message) else ""
+            case ButtonsUsed() | PressAnswered() | LineReceived():
                 return ""
 
     def _stream(self, run_id: RunId, text: str) -> str:
@@ -184,12 +195,15 @@ class MarkdownTranscript:
         return before
 
     def _ended(self, run_id: RunId, outcome: Outcome) -> str:
+        self._questions.ended()
         if outcome is Outcome.COMPLETED:
             # The draft stays until its message comes, or another run says something.
             self._is_over = self._is_over or self._open == run_id
             return ""
         said = self._close() if self._open == run_id else ""
-        return said + self.note(outcome.value.replace("_", " "))
+        # An interrupted run goes on later, for example after an approval.
+        ended = "" if outcome is Outcome.INTERRUPTED else outcome.value.replace("_", " ")
+        return said + (self.note(ended) if ended else "")
 
     def _message(self, text: str, run_id: RunId | None) -> str:
         if run_id is None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, Protocol
 
+from goclaw_py.chat.outbound import approval_texts
 from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.cli.output import plain
+from goclaw_py.core.approvals import Decision
+from goclaw_py.core.chat_commands import decision_of
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutFile
 from goclaw_py.core.outcomes import Outcome
@@ -26,6 +29,48 @@ _CLEAR_LINE: Final = "\r\x1b[K"
 DIM: Final = "\x1b[2m"
 NORMAL: Final = "\x1b[0m"
 _KEPT_RUNS: Final = 50
+
+
+class ToolQuestions:
+    """The questions about tool calls in a terminal, which has no buttons (SPEC AGENT-11)."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, str] = {}
+        """The tool of each unanswered question, by its text."""
+        self._refused: set[str] = set()
+        self._last = ""
+
+    def shown(self, message: TerminalMessage) -> str:
+        """Return the text of a message; "" if another one has said the same.
+
+        A question says how to answer it. Its answer edits it, also if it was given elsewhere, and
+        an answer that was typed has a reply as well.
+        """
+        text = message.text
+        if asked := asked_decisions(message):
+            if text in self._tools:
+                return ""
+            call = text.split("\n\n")[1:2] or [""]
+            self._tools[text] = call[0].split("\n")[0]
+            return f"{text}\n\n{approval_texts.typed_answers(asked)}"
+        if message.run_id is not None:
+            return text
+        question = next((one for one in self._tools if text.startswith(one)), None)
+        if question is not None:
+            text, tool = text.removeprefix(question).strip(), self._tools.pop(question)
+            if approval_texts.is_refusal(text):
+                self._refused.add(tool)
+        is_twice = bool(self._last) and (text.endswith(self._last) or self._last.endswith(text))
+        self._last = "" if is_twice else text
+        return "" if is_twice else text
+
+    def is_refused(self, tool: str) -> bool:
+        """Return whether people know that a call fails, because one of them has refused it."""
+        return tool in self._refused
+
+    def ended(self) -> None:
+        """Record that a run has ended, which has got the refusals."""
+        self._refused.clear()
 
 
 class ChatDisplay(Protocol):
@@ -61,6 +106,7 @@ class Transcript:
         self._open: RunId | None = None
         self._streamed: OrderedDict[RunId, str] = OrderedDict()
         self._hidden: set[RunId] = set()
+        self._questions = ToolQuestions()
 
     def prompt(self) -> str:
         """Return the prompt, unless it is already shown or a reply is being written."""
@@ -96,10 +142,13 @@ class Transcript:
                 return self.note(plain(text)) if text else ""
             case RunEnded(run_id, _, outcome):
                 return self._ended(run_id, outcome)
-            case TerminalMessage(_, text, run_id, file):
+            case TerminalMessage(_, _, run_id, file):
+                text = self._questions.shown(event)
                 said = "\n".join(filter(None, [text, file_line(file)]))
-                return self._message(plain(said), run_id) + self.prompt()
-            case OpenButtons() | ButtonsUsed() | PressAnswered() | LineReceived():
+                return self._message(plain(said), run_id) + self.prompt() if said else ""
+            case OpenButtons(message):
+                return self.show(message) if asked_decisions(message) else ""
+            case ButtonsUsed() | PressAnswered() | LineReceived():
                 return ""
 
     def _stream(self, run_id: RunId, text: str) -> str:
@@ -116,7 +165,7 @@ class Transcript:
 
     def _tool(self, name: str, ok: bool | None) -> str:  # noqa: FBT001 - of an event
         """Return a note when a tool call begins or fails."""
-        if ok:
+        if ok or self._questions.is_refused(name):
             return ""
         return self.note(f"⚙ {name}" if ok is None else f"⚙ {name} failed")
 
@@ -128,8 +177,13 @@ class Transcript:
 
     def _ended(self, run_id: RunId, outcome: Outcome) -> str:
         self._hidden.discard(run_id)
+        self._questions.ended()
         if outcome is Outcome.COMPLETED:
             return ""
+        if outcome is Outcome.INTERRUPTED:
+            # It goes on later, for example after an approval.
+            self._streamed.pop(run_id, None)
+            return self._end_line() if self._open == run_id else ""
         if self._streamed.pop(run_id, None) is None:
             # No text was shown, and none may follow: the run was stopped elsewhere.
             return self.note(outcome.value.replace("_", " "))
@@ -159,6 +213,12 @@ class Transcript:
     def _end_line(self) -> str:
         self._open = None
         return "\n"
+
+
+def asked_decisions(message: TerminalMessage) -> set[Decision]:
+    """Return the possible answers if a message asks about a tool call, else none."""
+    found = {decision_of(one.data) for row in message.buttons for one in row}
+    return {one for one in found if one is not None}
 
 
 def file_line(file: OutFile | None) -> str:

@@ -19,8 +19,10 @@ from goclaw_py.cli.chats.conversation import SEEN_ROWS, TerminalConversation, ag
 from goclaw_py.cli.chats.markdown import MarkdownTranscript
 from goclaw_py.cli.chats.transcript import PROMPT, ChatDisplay, Transcript
 from goclaw_py.cli.client.control import STREAM_SILENCE_S, while_alive
+from goclaw_py.core.approvals import ABOUT_APPROVAL, ABOUT_OUTCOME, Decision
+from goclaw_py.core.chat_commands import approval_buttons
 from goclaw_py.core.errors import NoGateway, NotFound, StoreUnavailable
-from goclaw_py.core.ids import RunId
+from goclaw_py.core.ids import ApprovalId, RunId
 from goclaw_py.core.messages import Button, FileKind, OutboundMessage, OutFile, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import (
@@ -180,6 +182,58 @@ def test_above_an_input_line_each_answer_is_written_once_as_markdown(
     assert drafts[-1] == draft
     # Leaving writes what was drafted.
     assert transcript.leave() == (f"{draft}\n" if draft else "")
+
+
+QUESTION = "🔐 May I call this tool?\n\npay\n  amount: 5"
+HOW = "Answer with /approve, /approve session, /approve always, or /deny."
+
+
+def asks(*decisions: Decision) -> TerminalMessage:
+    buttons = approval_buttons(decisions, ApprovalId("0123456789abcdef"))
+    return TerminalMessage("asked", QUESTION, None, buttons=buttons)
+
+
+@pytest.mark.parametrize(("events", "shown"), [
+    ([asks(*ABOUT_APPROVAL)], f"{QUESTION}\n\n{HOW}\n"),
+    (
+        [asks(*ABOUT_OUTCOME)],
+        f"{QUESTION}\n\nAnswer with /approve to call it again, or /deny to skip it.\n",
+    ),
+    # A terminal that attaches later gets it, too; other buttons have no commands.
+    ([OpenButtons(asks(*ABOUT_APPROVAL))], f"{QUESTION}\n\n{HOW}\n"),
+    ([OpenButtons(TerminalMessage("a", "b", None, buttons=((Button("x", "y"),),)))], ""),
+    ([ended(A, Outcome.INTERRUPTED)], ""),
+])  # fmt: skip
+def test_a_question_about_a_tool_call_says_how_to_answer(
+    events: list[ChatEvent], shown: str
+) -> None:
+    assert piped(*events) == shown
+    assert edited(*events) == shown
+
+
+ANSWERED, REPLY = said(f"{QUESTION}\n\n🚫 Denied by local.", None), "pay: 🚫 Denied by local."
+REFUSED = [RunTool(A, HERE, "pay"), RunTool(A, HERE, "pay", ok=False), ended()]
+
+
+@pytest.mark.parametrize(("events", "shown"), [
+    ([ANSWERED, said(REPLY, None)], "🚫 Denied by local.\n"),
+    ([said(REPLY, None), ANSWERED], f"{REPLY}\n"),
+    # Given in the dashboard.
+    ([ANSWERED, *REFUSED], "🚫 Denied by local.\n"),
+    ([said(f"{QUESTION}\n\n✅ Allowed once by x.", None), REFUSED[1]],
+     "✅ Allowed once by x.\n⚙ pay failed\n"),
+    ([ANSWERED, *REFUSED, *REFUSED[:2]], "🚫 Denied by local.\n⚙ pay\n⚙ pay failed\n"),
+])  # fmt: skip
+def test_an_answer_to_a_question_is_said_once(events: list[ChatEvent], shown: str) -> None:
+    begin = f"{QUESTION}\n\n{HOW}\n"
+    assert edited(asks(*ABOUT_APPROVAL), *events) == begin + shown
+
+
+def edited(*events: ChatEvent) -> str:
+    """Return what is above an input line, without colours."""
+    transcript = MarkdownTranscript(lambda _: None)
+    written = "".join(transcript.show(event) for event in events)
+    return re.sub(r"\x1b\[[0-9;]*m", "", written)
 
 
 class FakeTerminal:

@@ -291,7 +291,7 @@ async def test_a_stop_ends_what_waits(typed: str, told: str) -> None:
     async with nodes() as (gateway,):
         await gateway.say("pay Bob")
         asked = await question(gateway)
-        assert "🔐 waits for approval: pay" in await gateway.ask("/status")
+        assert "🔐 approval of pay" in await gateway.ask("/status")
         await gateway.say(typed)
         await until(lambda: f"{QUESTION}\n\n⏹ Stopped." in texts(gateway))
         await asyncio.sleep(10)

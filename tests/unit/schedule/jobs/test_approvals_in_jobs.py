@@ -109,7 +109,7 @@ async def test_a_job_asks_in_its_chat_and_goes_on_after_the_answer() -> None:
         row = await only_row(gateway, job)
         assert (row.status, row.why, row.attempts) == (OccurrenceStatus.WAITING, Why.APPROVAL, 0)
         assert gateway.container.job_module.occurrences.all() == ()
-        assert "🔐 waits for approval: pay" in await gateway.ask("/status")
+        assert "🔐 approval of pay" in await gateway.ask("/status")
         told = await gateway.control.why(f"job:{job.spec.slug}")
         assert told.code == "waits.approval"
         assert "waits for an answer to a question about a tool call" in told.answer
