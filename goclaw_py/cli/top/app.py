@@ -71,7 +71,7 @@ async def _watch(settings: Settings) -> None:
     async with RemoteControl(socket_path(settings.state_folder)) as control:
         # Ask before the screen is cleared: there may be no gateway.
         viewer = _Viewer(control, TopView(await control.lanes.status()))
-        with _keys(viewer.press), _resizes(viewer.changed.set):
+        with _own_terminal(console, viewer.changed.set), _keys(viewer.press):
             refresh = asyncio.create_task(viewer.refresh())
             refresh.add_done_callback(lambda _: viewer.changed.set())
             try:
@@ -221,9 +221,8 @@ class _Viewer:
 
 @contextmanager
 def _keys(press: Callable[[str], None]) -> Iterator[None]:
-    """Call back for each key, with "" at the end of input. Restores the terminal."""
+    """Call back for each key, with "" at the end of input."""
     loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
-    before = termios.tcgetattr(stdin)
     rest, timer = b"", None
 
     def pass_on(data: bytes, *, complete: bool) -> None:
@@ -249,7 +248,6 @@ def _keys(press: Callable[[str], None]) -> Iterator[None]:
             return
         pass_on(data, complete=False)
 
-    tty.setcbreak(stdin)
     loop.add_reader(stdin, read_keys)
     try:
         yield
@@ -257,15 +255,37 @@ def _keys(press: Callable[[str], None]) -> Iterator[None]:
         loop.remove_reader(stdin)
         if timer is not None:
             timer.cancel()
-        termios.tcsetattr(stdin, termios.TCSADRAIN, before)
 
 
 @contextmanager
-def _resizes(changed: Callable[[], None]) -> Iterator[None]:
-    """Call back when the terminal has another size."""
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGWINCH, changed)
+def _own_terminal(console: Console, changed: Callable[[], None]) -> Iterator[None]:
+    """Read single keys meanwhile, except while the program is suspended with Ctrl-Z.
+
+    Calls back when the screen must be drawn again: it has another size, or the program continues.
+    """
+    loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
+    before = termios.tcgetattr(stdin)
+
+    def suspend() -> None:
+        console.show_cursor(show=True)
+        console.set_alt_screen(enable=False)
+        termios.tcsetattr(stdin, termios.TCSADRAIN, before)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    def resume() -> None:
+        # The shell does not restore the modes of a program that it continues.
+        tty.setcbreak(stdin)
+        console.set_alt_screen(enable=True)
+        console.show_cursor(show=False)
+        changed()
+
+    handlers = {signal.SIGTSTP: suspend, signal.SIGCONT: resume, signal.SIGWINCH: changed}
+    tty.setcbreak(stdin)
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGWINCH)
+        for number in handlers:
+            loop.remove_signal_handler(number)
+        termios.tcsetattr(stdin, termios.TCSADRAIN, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import termios
 from collections.abc import Iterator
@@ -259,6 +260,20 @@ def test_it_ends_and_restores_the_terminal(viewer: Viewer, ending: str, code: in
     modes = termios.tcgetattr(viewer.keys)[3]
     assert modes & termios.ICANON
     assert modes & termios.ECHO
+
+
+@pytest.mark.real_time
+def test_after_a_suspension_keys_work_again(viewer: Viewer) -> None:
+    viewer.presses(signal.SIGTSTP)
+    _, status = os.waitpid(viewer.process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    assert termios.tcgetattr(viewer.keys)[3] & termios.ICANON
+    viewer.presses(signal.SIGCONT)
+    viewer.waits_until(lambda: not termios.tcgetattr(viewer.keys)[3] & termios.ICANON)
+    viewer.types("?")
+    sees(viewer, "Any key closes this list.")
+    viewer.types(" q")
+    assert viewer.process.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.real_time
