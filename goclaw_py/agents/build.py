@@ -15,17 +15,20 @@ from goclaw_py.agents.models import (
     find_url,
     is_sendable,
     read_model,
+    similar_model,
 )
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.core.errors import SettingError
 from goclaw_py.runs.agent_loop import AgentLoop
 
-_PROVIDERS = ", ".join(Provider)
-_ALLOWED = (
-    "allowed are offline, command, python:module:callable, openai:NAME, anthropic:NAME and other "
-    f"PROVIDER:NAME; providers are {_PROVIDERS}"
-)
+_MODELS = "PROVIDER:NAME, such as openai:gpt-4o or anthropic:claude-sonnet-5-5"
+_OTHERS = "or offline, command or python:MODULE:FUNCTION"
+
+
+def _meant(model: str) -> str:
+    similar = similar_model(model)
+    return "" if similar is None else f"; did you mean {similar}?"
 
 
 def _command(spec: AgentSpec) -> CommandAgent:
@@ -67,8 +70,8 @@ def _model(spec: AgentSpec, provider: Provider, name: str) -> ModelAgent:
     for other in spec.fallback:
         read = read_model(other)
         if read is None:
-            known = f'must be models such as "openai:gpt-4o"; providers are {_PROVIDERS}'
-            raise SettingError(f"{place}.fallback", other, known)
+            must = f"each must be {_MODELS}{_meant(other)}"
+            raise SettingError(f"{place}.fallback", other, must)
         _check_environment(f"{place}.fallback", other, read[0])
     return ModelAgent(spec, provider, name)
 
@@ -118,4 +121,5 @@ def build_agent(spec: AgentSpec) -> AgentLoop:
         return _command(spec)
     if prefix == "python" and name:
         return CallableAgent.load(name, key=spec.model_key)
-    raise SettingError(spec.model_key, spec.model, _ALLOWED)
+    must = f"must be {_MODELS}, {_OTHERS}{_meant(spec.model)}"
+    raise SettingError(spec.model_key, spec.model, must)

@@ -126,7 +126,10 @@ class Cli:
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a new event loop. SIGTERM cancels it, as Ctrl-C does."""
     import asyncio  # noqa: PLC0415  (not needed for --help)
+    import logging  # noqa: PLC0415
 
+    # A command reports its errors itself: without handlers, Python would print warnings between.
+    logging.lastResort = logging.NullHandler()
     return asyncio.run(_until_terminated(work))
 
 

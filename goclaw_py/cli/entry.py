@@ -103,7 +103,7 @@ def _wrong_usage(error: TyperException) -> str:
     option = getattr(error, "option_name", None)
     if command != "goclaw" and option in _GLOBAL:
         return f"goclaw: {option} must come before the command: goclaw {option} …"
-    end = "" if text.endswith((".", "?")) else "."
+    end = "" if text.endswith((".", "?", "…")) else "."
     return f"goclaw: {text[:1].lower()}{text[1:]}{end} See: {command} --help"
 
 

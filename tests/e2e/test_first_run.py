@@ -72,7 +72,7 @@ def test_a_person_answers_and_gets_a_bot_that_answers(
     for expected in (
         "does not accept this bot token",
         "The bot is @GoclawTestBot.",
-        "allowed are offline, ",
+        "did you mean openai:say OK?",
         "status_code: 401",
         "The model answers.",
         "did you mean Europe/Berlin, ",

@@ -5,7 +5,14 @@ is warmed up or first run: importing this package is cheap.
 """
 
 from goclaw_py.agents.models.agent import ModelAgent
-from goclaw_py.agents.models.catalog import ModelPrice, Provider, is_priced, price_of, read_model
+from goclaw_py.agents.models.catalog import (
+    ModelPrice,
+    Provider,
+    is_priced,
+    price_of,
+    read_model,
+    similar_model,
+)
 from goclaw_py.agents.models.connection import (
     ModelConnection,
     ModelOptions,
@@ -30,4 +37,5 @@ __all__ = [
     "lacks",
     "price_of",
     "read_model",
+    "similar_model",
 ]

@@ -5,6 +5,7 @@ Light: it imports only ``genai_prices``, when a price is needed.
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -221,6 +222,37 @@ def read_model(text: str) -> tuple[Provider, str] | None:
     """Parse ``PROVIDER:NAME``; None if it is anything else, or the provider is unknown."""
     prefix, _, name = text.strip().partition(":")
     return (Provider(prefix), name) if name.strip() and prefix in set(Provider) else None
+
+
+_MAKERS = {
+    "gpt": Provider.OPENAI,
+    "chatgpt": Provider.OPENAI,
+    "o3": Provider.OPENAI,
+    "o4": Provider.OPENAI,
+    "claude": Provider.ANTHROPIC,
+    "gemini": Provider.GOOGLE,
+    "mistral": Provider.MISTRAL,
+    "command": Provider.COHERE,
+    "deepseek": Provider.DEEPSEEK,
+    "grok": Provider.XAI,
+    "llama": Provider.OLLAMA,
+    "qwen": Provider.OLLAMA,
+    "gemma": Provider.OLLAMA,
+}
+"""The provider that people mean, by the beginning of a model's name."""
+
+
+def similar_model(text: str) -> str | None:
+    """Return the setting that was probably meant by one that is wrong; None without an idea."""
+    prefix, colon, name = text.strip().partition(":")
+    lower = prefix.lower()
+    if colon and name.strip():
+        near = difflib.get_close_matches(lower, list(Provider), n=1)
+        return f"{near[0]}:{name.strip()}" if near else None
+    maker = next((one for start, one in _MAKERS.items() if lower.startswith(start)), None)
+    if maker is not None:
+        return f"{maker}:{prefix}"
+    return f"{lower}:NAME" if lower in set(Provider) else None
 
 
 def _facts(provider: Provider) -> _Facts:

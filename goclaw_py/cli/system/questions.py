@@ -15,7 +15,7 @@ import typer
 from goclaw_py.agents.models import Provider, find_key, find_url, is_sendable, lacks, read_model
 from goclaw_py.cli import composition
 from goclaw_py.cli.context import waited_for
-from goclaw_py.cli.output import plain
+from goclaw_py.cli.output import folded, plain
 from goclaw_py.cli.progress import progress
 from goclaw_py.cli.system import local_servers
 from goclaw_py.cli.system.local_servers import LocalModel
@@ -28,6 +28,10 @@ T = TypeVar("T")
 
 OFFLINE = "offline"
 _ID = re.compile(r"[0-9]{1,20}")
+_VERB = re.compile(r"(is|has|must|cannot|needs) ")
+_CLASS = re.compile(r"^Model\w+: ")
+"""The name of a class in front of what happened, which is for the log."""
+
 _YES = {"y": True, "yes": True, "n": False, "no": False}
 
 
@@ -50,7 +54,7 @@ class Keyboard:
 
     def say(self, line: str) -> None:
         """Show a line."""
-        typer.echo(plain(line))
+        typer.echo("\n".join(folded(plain(line))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,7 @@ class SetupQuestions:
             except GoclawError as error:
                 if is_given:
                     raise
-                self._say(f"That does not work: {_reason(error)}")
+                self._say(_refusal(error))
                 numbers = [number for number, one in local.items() if one.setting == model]
                 default = numbers[0] if numbers and self.answers.base_url else model
             else:
@@ -203,10 +207,13 @@ class SetupQuestions:
 
     def _ask_model_name(self, default: str, local: Mapping[str, LocalModel]) -> str:
         def check(text: str) -> str:
-            if text in local:
-                chosen = local[text]
+            alike = (one for one in local.values() if text in (one.name, one.setting))
+            chosen = local.get(text) or next(alike, None)
+            if chosen is not None:
                 self._accept(model=chosen.setting, base_url=chosen.server.base_url, key="")
                 return chosen.setting
+            if local and text.isdigit():
+                raise GoclawError(f"there is no number {text}: choose {' or '.join(local)}")
             self._accept(model="" if text == OFFLINE else text, base_url="", key="")
             read = read_model(text)
             if read is not None and not read[0].is_installed:
@@ -261,14 +268,18 @@ class SetupQuestions:
             except AgentError as error:
                 if not error.retryable:
                     raise
-                self._retain_untested(error)
+                url = self.answers.base_url
+                self._retain_untested(error, f"{url}: " if url else "")
             else:
                 self._say("The model answers.")
 
-    def _retain_untested(self, error: GoclawError) -> None:
+    def _retain_untested(self, error: GoclawError, where: str = "") -> None:
         """Ask whether an answer that cannot be tested now is good; raise its error if not."""
-        question = f"It cannot be tested now: {_reason(error)}. Keep it untested?"
-        if self._prompt is None or not self.confirm(question):
+        why = f"It cannot be tested now: {where}{_reason(error)}."
+        if self._prompt is None:
+            raise GoclawError(f"{why} To keep it untested: --no-test") from error
+        self._say(why)
+        if not self.confirm("Keep it untested?"):
             raise error
 
     # ------------------------------------------------------------------ the rest
@@ -323,7 +334,7 @@ class SetupQuestions:
             try:
                 return check(_printable(text or default))
             except GoclawError as error:
-                self._prompt.say(f"That does not work: {_reason(error)}")
+                self._prompt.say(_refusal(error))
 
 
 def _has_token(settings: Settings) -> bool:
@@ -359,8 +370,16 @@ def _printable(text: str) -> str:
     return text
 
 
+def _refusal(error: GoclawError) -> str:
+    """Return a sentence that says what is wrong with an answer."""
+    reason = _reason(error)
+    return f"That {reason}" if _VERB.match(reason) else f"That does not work: {reason}"
+
+
 def _reason(error: GoclawError) -> str:
     """Return what is wrong, without the place of the setting, which the person has not seen."""
     if isinstance(error, SettingErrors):
         return error.errors[0].allowed
+    if isinstance(error, AgentError):
+        return _CLASS.sub("", str(error)).removesuffix(".")
     return error.allowed if isinstance(error, SettingError) else str(error)

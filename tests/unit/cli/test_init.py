@@ -19,7 +19,7 @@ from goclaw_py.cli.system.local_servers import LocalModel, LocalServer, find_loc
 from goclaw_py.cli.system.questions import Given, SetupQuestions
 from goclaw_py.cli.system.settings_file import Answers, replace_file, settings_text
 from goclaw_py.config import Settings, load
-from goclaw_py.core.errors import AgentError, ChannelRefused, NotSent, SettingError
+from goclaw_py.core.errors import AgentError, ChannelRefused, GoclawError, NotSent, SettingError
 from tests.unit.cli.conftest import Shell, lines
 
 TOKEN = "123456789:AAbbCCddEEffGGhhIIjj"
@@ -45,8 +45,12 @@ class Script:
 
     @property
     def refusals(self) -> list[str]:
-        start = "That does not work: "
-        return [line.removeprefix(start) for line in self.told if line.startswith(start)]
+        start = "That "
+        return [
+            line.removeprefix(start).removeprefix("does not work: ")
+            for line in self.told
+            if line.startswith(start)
+        ]
 
     @property
     def is_over(self) -> bool:
@@ -112,7 +116,7 @@ def test_answers_are_tried_and_asked_for_again(servers: None) -> None:
     assert [refusal[:30] for refusal in script.refusals] == [
         "is not a bot token, for exampl",
         "Telegram does not accept this ",
-        "allowed are offline, command, ",
+        "must be PROVIDER:NAME, such as",
         "this model needs a key",
         "the provider refuses the key",
         "must be an IANA time zone such",
@@ -164,7 +168,7 @@ def test_what_the_command_line_says_is_not_asked(servers: None, tmp_path: Path) 
 
 @pytest.mark.parametrize(("given", "expected"), [
     ({"timezone": "Mars"}, "IANA time zone"),
-    ({"model": "nothing:at-all"}, "allowed are offline"),
+    ({"model": "nothing:at-all"}, "must be PROVIDER:NAME"),
     ({"token_file": Path("/nowhere/at/all")}, "cannot be read: No such file"),
     ({"token_file": Path(os.devnull)}, "is empty"),
     ({"allow": "12"}, "needs --token-file"),
@@ -223,10 +227,10 @@ def test_what_cannot_be_tested_may_be_kept(away: None) -> None:
     found, script, questions = ask(TOKEN, "y", "openai:gpt-4o", KEY, "maybe", "yes", "", "")
     assert (found.token, found.model, found.key) == (TOKEN, "openai:gpt-4o", KEY)
     assert (questions.bot, questions.has_bot) == ("", True)
-    asked = [question for question in script.asked if "Keep it untested?" in question]
-    reasons = ["no connection to the Bot API", *["no connection"] * 2]
-    assert asked == [
-        f"It cannot be tested now: {reason}. Keep it untested? [y/N]: " for reason in reasons
+    assert script.asked.count("Keep it untested? [y/N]: ") == 3
+    start = "It cannot be tested now: "
+    assert [line for line in script.told if line.startswith(start)] == [
+        f"{start}{reason}." for reason in ("no connection to the Bot API", "no connection")
     ]
 
 
@@ -238,8 +242,25 @@ def test_by_default_it_is_asked_for_again(away: None) -> None:
 
 def test_without_a_terminal_nothing_is_kept_untested(away: None, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN)
-    with pytest.raises(NotSent):
+    with pytest.raises(GoclawError, match=r"no connection to .* To keep it untested: --no-test"):
         SetupQuestions(None, Given(token_file=tmp_path / "token"), ENV).ask()
+
+
+def test_the_name_of_a_class_is_not_shown(servers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def probe_model(settings: Settings) -> None:
+        raise AgentError("", "ModelConnectionError: Connection error.", retryable=True)
+
+    monkeypatch.setattr(composition, "probe_model", probe_model)
+    url = "http://127.0.0.1:1/v1"
+    _, script, _ = ask("", "", "y", "", model="openai:x", base_url=url)
+    assert f"It cannot be tested now: {url}: Connection error." in script.told
+
+
+def test_a_local_model_is_chosen_by_number_or_name(local: None) -> None:
+    found, script, _ = ask("", "3", "qwen3:8b", "")
+    assert script.refusals == ["there is no number 3: choose 1 or 2"]
+    assert found.model == "ollama:qwen3:8b"
+    assert found.base_url == OLLAMA.base_url
 
 
 # ---------------------------------------------------------------------------- this machine

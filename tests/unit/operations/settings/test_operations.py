@@ -293,7 +293,7 @@ async def test_without_the_database_settings_are_shown_and_not_edited(node: Node
     ("lanes.fast.size", "4", "there is no such lane"),
     ("agents.nobody.model", "offline", "there is no such agent"),
     ("agents.main.modell", "offline", "did you mean agents.main.model?"),
-    ("agents.main.model", "llama", "allowed are offline"),
+    ("agents.main.model", "llama", "did you mean ollama:llama?"),
     ("agents.main.model", "python:os:system", "only in the settings file"),
     ("agents.main.model", "command", "needs a program"),
     ("agents.main.fallback", "openai:gpt-4o", "has others to fall back on"),
