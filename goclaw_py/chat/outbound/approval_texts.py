@@ -99,9 +99,9 @@ def answer(decision: Decision, by: str) -> str:
     return _ANSWERS[decision].format(by=by or "the operator")
 
 
-def is_refusal(said: str) -> bool:
+def is_refusal(line: str) -> bool:
     """Return whether a line of ``answer`` says that the call is not made."""
-    return said.startswith(("🚫", "⏭", "⌛", "⏹"))
+    return line.startswith(("🚫", "⏭", "⌛", "⏹"))
 
 
 def typed_answers(decisions: Collection[Decision]) -> str:

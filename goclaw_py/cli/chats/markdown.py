@@ -17,8 +17,8 @@ from goclaw_py.cli.chats.transcript import (
     DIM,
     NORMAL,
     ToolQuestions,
-    asked_decisions,
     file_line,
+    possible_decisions,
 )
 from goclaw_py.cli.output import plain
 from goclaw_py.core.ids import RunId
@@ -181,7 +181,7 @@ class MarkdownTranscript:
                 said = self._message(text, run_id) if text else ""
                 return said + (self.note(plain(file_line(file))) if file else "")
             case OpenButtons(message):
-                return self.show(message) if asked_decisions(message) else ""
+                return self.show(message) if possible_decisions(message) else ""
             case ButtonsUsed() | PressAnswered() | LineReceived():
                 return ""
 

@@ -47,7 +47,7 @@ class ToolQuestions:
         an answer that was typed has a reply as well.
         """
         text = message.text
-        if asked := asked_decisions(message):
+        if asked := possible_decisions(message):
             if text in self._tools:
                 return ""
             call = text.split("\n\n")[1:2] or [""]
@@ -147,7 +147,7 @@ class Transcript:
                 said = "\n".join(filter(None, [text, file_line(file)]))
                 return self._message(plain(said), run_id) + self.prompt() if said else ""
             case OpenButtons(message):
-                return self.show(message) if asked_decisions(message) else ""
+                return self.show(message) if possible_decisions(message) else ""
             case ButtonsUsed() | PressAnswered() | LineReceived():
                 return ""
 
@@ -215,7 +215,7 @@ class Transcript:
         return "\n"
 
 
-def asked_decisions(message: TerminalMessage) -> set[Decision]:
+def possible_decisions(message: TerminalMessage) -> set[Decision]:
     """Return the possible answers if a message asks about a tool call, else none."""
     found = {decision_of(one.data) for row in message.buttons for one in row}
     return {one for one in found if one is not None}
