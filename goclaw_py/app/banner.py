@@ -8,7 +8,7 @@ from goclaw_py.app.parts import OWN, Parts
 from goclaw_py.config.models import Settings
 
 OFFLINE = "offline"
-ONLY_CONSOLE = "this terminal only; for Telegram set GOCLAW_TELEGRAM_TOKEN"
+ONLY_CONSOLE = "this terminal only"
 
 
 def banner(
@@ -16,11 +16,15 @@ def banner(
 ) -> Iterator[str]:
     """Return at most ten lines. ``web`` is the address of the webhooks or the API."""
     yield f"goclaw {release} is ready."
+    # `goclaw init` creates goclaw.toml and changes no existing one.
+    is_new = settings.file is None
+    model = "for a model: goclaw init" if is_new else "set another model in goclaw.toml"
+    telegram = "for Telegram: goclaw init" if is_new else "for Telegram set channels.telegram"
     for name, agent in list(settings.agents.items())[:2]:
-        hint = "  (needs no API key; set another model in goclaw.toml)"
+        hint = f"  (needs no API key; {model})"
         yield f"  agent     {name}: {agent.model}{hint if agent.model == OFFLINE else ''}"
     outside = [f"{name}/{account}" for name, account in parts.channels if name not in OWN]
-    yield f"  channels  {', '.join(outside) or ONLY_CONSOLE}"
+    yield f"  channels  {', '.join(outside) or f'{ONLY_CONSOLE}; {telegram}'}"
     if web is not None:
         serves_api = settings.web.serves_api(has_hooks=bool(parts.hooks))
         yield f"  {'dashboard' if serves_api else 'webhooks '} {web}"

@@ -16,9 +16,13 @@ from typer.exceptions import TyperException
 from goclaw_py.cli.context import Cli
 from goclaw_py.cli.exits import EXPLAINED, ExitCode, code_of
 from goclaw_py.cli.tree import CommandTree
-from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.errors import GoclawError, NoGateway, UnknownJob
 from goclaw_py.core.redaction import Redactor
 
+_CURES: Final = {
+    NoGateway: "to start one: goclaw run",
+    UnknownJob: "to list jobs: goclaw jobs list",
+}
 _GLOBAL: Final = ("--config", "--version", "-V")
 
 app = typer.Typer(
@@ -80,7 +84,7 @@ def run(arguments: Sequence[str]) -> int:
         typer.echo("goclaw: aborted", err=True)
         return ExitCode.FAILED
     except GoclawError as error:
-        for line in str(error).splitlines():
+        for line in _with_cure(error).splitlines():
             typer.echo(f"goclaw: {line}", err=True)
         return code_of(error)
     except OSError as error:
@@ -91,10 +95,19 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else ExitCode.OK
 
 
+def _with_cure(error: GoclawError) -> str:
+    """Return an error with the command that helps, unless it names that already."""
+    text = str(error)
+    if isinstance(error, UnknownJob) and error.several:
+        return text  # it names them
+    cure = next((cure for kind, cure in _CURES.items() if isinstance(error, kind)), "")
+    return f"{text}; {cure}" if cure.rpartition(": ")[2] not in text else text
+
+
 def _wrong_usage(error: TyperException) -> str:
     """Return the error in a command line, with the command that prints its help."""
     # pydantic adds this prefix to our own messages.
-    text = error.format_message().replace("Value error, ", "")
+    text = error.format_message().replace("Value error, ", "").removeprefix("Invalid value: ")
     if "\n" in text:
         # A command group without subcommand: the text is its help.
         return text

@@ -85,11 +85,15 @@ class GoclawError(Exception):
 
 
 class SettingError(GoclawError):
-    """A setting is unknown or has a wrong value. ``key`` is a path such as ``lanes.main``."""
+    """A setting is unknown or has a wrong value. ``key`` is a path such as ``lanes.main``.
+
+    A value whose ``repr`` is empty is not shown.
+    """
 
     def __init__(self, key: str, value: object, allowed: str, *, source: str = "") -> None:
         where = f"{source}: " if source else ""
-        super().__init__(f"{where}{key} = {value!r}: {allowed}")
+        given = repr(value)
+        super().__init__(f"{where}{key}{' = ' if given else ''}{given}: {allowed}")
         self.key = key
         self.value = value
         self.allowed = allowed

@@ -44,8 +44,8 @@ async def _introduce(turn: OfflineTurn) -> str:
         "- `count to 10`\n"
         "- `remind me in 1 minute to stretch`\n"
         "- `help`: all of them\n\n"
-        "For real answers, the operator sets `model` of the agent in goclaw.toml, for example "
-        '`model = "openai:gpt-4o"`, with its key.'
+        "For real answers, the operator sets up a model: with `goclaw init`, or as "
+        '`model = "openai:gpt-4o"` of the agent in goclaw.toml.'
     )
 
 

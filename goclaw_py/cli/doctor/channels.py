@@ -28,7 +28,9 @@ _TROUBLE: Final = "Telegram says: "
 def check_channels(facts: DoctorFacts) -> Iterator[Finding]:
     """Check channels: by the running gateway, otherwise by asking their servers."""
     if not any(account.channel == "telegram" for account in _accounts(facts)):
-        cure = "get a token from @BotFather, set GOCLAW_TELEGRAM_TOKEN or channels.telegram.token"
+        is_new = facts.settings.file is None
+        place = "give it to goclaw init" if is_new else "set channels.telegram.token_file"
+        cure = f"get a token from @BotFather, and {place}"
         yield Finding("telegram", "not configured", cure, is_hint=True)
     elif isinstance(facts.gateway, str):
         yield Finding("channels", facts.gateway, "goclaw status")

@@ -124,7 +124,7 @@ def _value(one: Setting) -> str:
 # ---------------------------------------------------------------------------- edits
 
 
-@app.command("set")
+@app.command("set", context_settings={"ignore_unknown_options": True})
 def set_(
     ctx: typer.Context,
     path: Annotated[

@@ -128,9 +128,9 @@ class SettingsService:
             value = None if change.value is None else change.value.strip()
             if why := self._refusal(path, value, edit):
                 # Without the value: if it was meant for another setting, it may be a secret.
-                errors.append(SettingError(name, Plain("(a value)"), why))
+                errors.append(SettingError(name, Plain(), why))
             elif name in wished:
-                errors.append(SettingError(name, Plain("(a value)"), "this is given twice"))
+                errors.append(SettingError(name, Plain(), "this is given twice"))
             elif value == (None if edit is None else edit.value):
                 continue
             elif edit is not None and _is_newer(edit, change.version):

@@ -172,7 +172,8 @@ def test_a_message_is_sent_into_a_conversation(
     assert goclaw("send", "console", "what is new?", "--queue").out == "run 0190-aaaa\n"
     assert ("send_message", fakes.SESSION, "what is new?", True) in gateway.control.calls
     busy = goclaw("send", "console", "what is new?")
-    assert (busy.code, "busy" in busy.err) == (1, True)
+    said = "goclaw: the session is busy; to queue the message: --queue\n"
+    assert (busy.code, busy.err) == (1, said)
     assert goclaw("send", "api", "hello").code == 1
     assert goclaw("send", "nowhere", "hello").code == 1
     assert goclaw("send", "console", " ").code == 2

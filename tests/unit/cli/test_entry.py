@@ -15,12 +15,14 @@ import pytest
 import typer.main
 
 from goclaw_py.cli import entry as crashes
-from goclaw_py.cli.context import waited_for
+from goclaw_py.cli.context import Cli, waited_for
 from goclaw_py.cli.entry import app
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import table_text
 from goclaw_py.cli.terminal import fail_without_reader
 from goclaw_py.cli.tree import SECTIONS, CommandTree
+from goclaw_py.config import Settings
+from goclaw_py.core.errors import GoclawError, NoGateway, UnknownJob
 from tests.unit.cli.conftest import Shell
 
 pytestmark = pytest.mark.real_time
@@ -74,7 +76,7 @@ def short_helps() -> dict[str, str]:
     ("rnus", "no such command 'rnus'. Did you mean 'runs'? See: goclaw --help"),
     ("runs show", "missing argument 'RUN'. See: goclaw runs show --help"),
     ("status --config x", "--config must come before the command: goclaw --config …"),
-    ("runs list --active --outcome lost", "invalid value: --active excludes --outcome"),
+    ("runs list --active --outcome lost", "--active excludes --outcome"),
     ("runs list --trigger x", "invalid value for '--trigger': 'x' is not one of 'chat', "),
 ])  # fmt: skip
 def test_wrong_usage_says_what_would_be_right(goclaw: Shell, words: str, said: str) -> None:
@@ -209,3 +211,19 @@ def test_where_nothing_can_be_hidden_nothing_is_told(
     crashes.hide_secrets(None)
     crash(KEY)
     assert capsys.readouterr().err == "goclaw: RuntimeError\n"
+
+
+@pytest.mark.parametrize(("error", "said"), [
+    (UnknownJob("nope"), "no job 'nope'; to list jobs: goclaw jobs list"),
+    (NoGateway("it is gone"), "it is gone; to start one: goclaw run"),
+    # It is not said twice.
+    (NoGateway("none; start it with: goclaw run"), "none; start it with: goclaw run"),
+])  # fmt: skip
+def test_an_error_names_the_command_that_helps(
+    goclaw: Shell, monkeypatch: pytest.MonkeyPatch, error: GoclawError, said: str
+) -> None:
+    def fail(cli: Cli) -> Settings:
+        raise error
+
+    monkeypatch.setattr(Cli, "settings", fail)
+    assert goclaw("status").err == f"goclaw: {said}\n"

@@ -25,7 +25,7 @@ from goclaw_py.cli.context import (
 from goclaw_py.cli.messages.display import Yes, moment
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_table
-from goclaw_py.core.errors import NotAccepted, NotFound
+from goclaw_py.core.errors import NotAccepted, NotFound, SessionBusy
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.text import count
 from goclaw_py.operations.control import Control
@@ -272,7 +272,10 @@ def send(
 
     async def ask(control: Control) -> Submitted:
         found = await control.sessions.get(session)
-        return await control.sessions.send_message(found.key, words, queue=queue)
+        try:
+            return await control.sessions.send_message(found.key, words, queue=queue)
+        except SessionBusy as error:
+            raise SessionBusy("the session is busy; to queue the message: --queue") from error
 
     answer(ctx, ask, Printer(Submitted, _show_sent, as_json))
 

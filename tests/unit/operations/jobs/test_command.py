@@ -210,7 +210,9 @@ def test_a_job_is_json_for_programs(goclaw: Shell, jobs: JobControl) -> None:
     *("next 3 --job nothing", "runs --job nothing"),
 ])  # fmt: skip
 def test_an_unknown_job_is_exit_code_1(goclaw: Shell, jobs: JobControl, command: str) -> None:
-    assert goclaw("jobs", *command.split()) == Done(1, "", "goclaw: no job 'nothing'\n")
+    assert goclaw("jobs", *command.split()) == Done(
+        1, "", "goclaw: no job 'nothing'; to list jobs: goclaw jobs list\n"
+    )
 
 
 @pytest.mark.parametrize("arguments", [

@@ -140,7 +140,9 @@ def test_a_name_may_be_anything_and_a_slug_not(goclaw: Shell, cron: JobControl) 
     report = "Morning report"
     assert names == {"morning-report": report, "morning-report-2": report, "x": "../../x"}
     for verb in ("show", "rm", "run", "pause"):
-        assert goclaw("jobs", verb, "../x") == Done(1, "", "goclaw: no job '../x'\n")
+        got = goclaw("jobs", verb, "../x")
+        assert (got.code, got.out) == (1, "")
+        assert got.err.startswith("goclaw: no job '../x'; ")
 
 
 def test_a_chat_that_is_a_group_is_known_as_one(goclaw: Shell, cron: JobControl) -> None:
