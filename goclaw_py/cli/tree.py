@@ -126,6 +126,9 @@ _VALUES: Final = {
 }
 """What the help calls the values of options and arguments; others by their own names."""
 
+_DEFAULTS: Final = ("list", "status", "show")
+"""What a noun alone does: ``goclaw jobs`` is ``goclaw jobs list``."""
+
 _IDS: Final = {"ignore_unknown_options": True}
 """Ids of groups begin with a minus, so they look like options."""
 
@@ -192,6 +195,7 @@ def _prepare(command: Any) -> None:
     """
     for inner in getattr(command, "commands", {}).values():
         _prepare(inner)
+    _show_by_default(command)
     _name_values(command)
     invoke = command.invoke
 
@@ -207,6 +211,23 @@ def _prepare(command: Any) -> None:
             return invoke(ctx)
 
     command.invoke = invoke_with_text
+
+
+def _show_by_default(group: Any) -> None:
+    """Let a noun alone do what its first command in ``_DEFAULTS`` does."""
+    commands = getattr(group, "commands", {})
+    default = next((name for name in _DEFAULTS if name in commands), None)
+    if default is None:
+        return
+    parse = group.parse_args
+
+    def parse_or_show(ctx: Any, args: list[str]) -> Any:
+        own = {*ctx.help_option_names, *(name for one in group.params for name in one.opts)}
+        is_alone = not args or (args[0].startswith("-") and args[0] not in own)
+        # A completion wants the names of the commands.
+        return parse(ctx, [default, *args] if is_alone and not ctx.resilient_parsing else args)
+
+    group.parse_args = parse_or_show
 
 
 def _name_values(command: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ from goclaw_py.cli.context import cli
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import plain, show_json
 from goclaw_py.cli.progress import progress
+from goclaw_py.core.text import count
 
 if TYPE_CHECKING:
     from goclaw_py.cli.doctor.checks import DoctorReport
@@ -24,7 +26,7 @@ def doctor(
 ) -> None:
     """Check installation, settings, database and channels.
 
-    Prints each problem with a fix. Exit code 1 if a check fails; hints do not count.
+    Prints each problem with a fix first. Exit code 1 if a check fails; hints do not count.
     """
     from goclaw_py.cli.doctor.checks import DoctorReport, examine  # noqa: PLC0415
 
@@ -33,10 +35,18 @@ def doctor(
     if as_json:
         show_json(list[DoctorReport], reports)
     else:
-        for report in reports:
-            typer.echo(_words(report))
+        for level in ("wrong", "hint", "ok"):
+            for report in (one for one in reports if one.level == level):
+                typer.echo(_words(report))
+        typer.echo(f"\n{_summary([report.level for report in reports])}")
     if any(report.level == "wrong" for report in reports):
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _summary(levels: Sequence[str]) -> str:
+    problems, hints = levels.count("wrong"), levels.count("hint")
+    found = "No problems" if not problems else count(problems, "problem")
+    return f"{found}, {count(hints, 'hint')}." if hints else f"{found}."
 
 
 def _words(report: DoctorReport) -> str:

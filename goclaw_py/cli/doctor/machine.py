@@ -188,7 +188,7 @@ def check_secret_files(facts: DoctorFacts) -> Iterator[Finding]:
             yield Finding(subject, f"other users can read {file}", f"chmod 600 {file}")
         is_well = False
     if is_well:
-        words = "readable by their owner only" if files else "none: secrets are in the environment"
+        words = "readable by their owner only" if files else "none in use"
         yield Finding(subject, words)
 
 

@@ -87,6 +87,8 @@ def restore(
     if chosen.check:
         home, _ = find_file(cli(ctx).config, os.environ)
         _show_saved(_checked(found, home), as_json=chosen.as_json)
+        if not chosen.as_json:
+            typer.echo("\nThe backup is complete and undamaged; nothing was restored.")
         return
     settings = cli(ctx).settings()
     outside = False

@@ -98,6 +98,7 @@ def test_a_backup_says_what_is_in_it_and_what_is_not(goclaw: Shell, work: Work) 
 def test_a_restore_is_told(goclaw: Shell, work: Work) -> None:
     got = goclaw("restore", "x", "--check")  # which only reads
     assert (got.code, work.asked) == (0, [("examine", Path("x"))])
+    assert got.out.endswith("\n\nThe backup is complete and undamaged; nothing was restored.\n")
     work.asked.clear()
     got = goclaw("restore", "x", "--no-files")
     assert (got.code, got.err) == (0, "")

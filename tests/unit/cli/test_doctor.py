@@ -33,6 +33,7 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.ids import AgentName, JobId
 from goclaw_py.core.messages import PeerKind, Sender, Target
 from goclaw_py.core.targets import Maker
+from goclaw_py.core.text import count
 from goclaw_py.operations.people.operations import PairingApplicant
 from goclaw_py.records import Chat
 from goclaw_py.schedule.jobs.models import OPERATOR, FixedMessage, Job, JobSpec, JobState
@@ -235,12 +236,12 @@ CASES = [
     ok("state-folder-rights", a_file("state/goclaw.log", 0o644), "other users cannot read"),
     Case("state-folder-rights", a_file("x", 0o600, state=0o777), "users can write", "chmod 700 "),
     hint("state-folder-rights", OPEN_LOG, "other users can read goclaw.log", "chmod 700 "),
-    ok("secret-files", plain, "in the environment"),
+    ok("secret-files", plain, "none in use"),
     ok("secret-files", a_file("token", 0o600, SECRET), "readable by their owner only"),
     Case("secret-files", a_file("token", 0o644, SECRET), "other users can read", "chmod 600 "),
     Case("secret-files", says(SECRET), "HOME/token: No such file", "fix the setting"),
     Case("secret-files", exposed("[web]\n" + TOKEN), "other users can read", "chmod 600 "),
-    ok("secret-files", exposed("[lanes]\nmain = 2\n"), "environment"),
+    ok("secret-files", exposed("[lanes]\nmain = 2\n"), "none in use"),
     ok("log", plain, "standard error"),
     ok("log", lambda at: at.world(f'[log]\nfile = "{at.home}/logs/a.log"\n'), "/logs/a.log"),
     Case("log", a_file("f", 0o644, '[log]\nfile = "HOME/f/a"\n'), "is not writable", "log.file"),
@@ -604,6 +605,18 @@ def test_no_finding_has_a_secret_in_it(goclaw: Shell, monkeypatch: pytest.Monkey
         assert got.code == 1
         assert "hunter2" not in got.out
         assert "postgresql://me:[hidden]@db" in got.out
+
+
+def test_problems_come_first_and_are_counted(
+    goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database_says(monkeypatch, StoreUnavailable("it is gone"))
+    *findings, blank, summary = goclaw("doctor").out.splitlines()
+    levels = [line.split()[0] for line in findings if not line.startswith(" ")]
+    assert levels == sorted(levels, key=["WRONG", "hint", "ok"].index)
+    problems, hints = levels.count("WRONG"), levels.count("hint")
+    assert problems >= 1
+    assert (blank, summary) == ("", f"{count(problems, 'problem')}, {count(hints, 'hint')}.")
 
 
 def test_programs_read_ids_and_levels(

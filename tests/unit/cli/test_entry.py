@@ -24,6 +24,7 @@ from goclaw_py.cli.tree import SECTIONS, CommandTree
 from goclaw_py.config import Settings
 from goclaw_py.core.errors import GoclawError, NoGateway, UnknownJob
 from tests.unit.cli.conftest import Shell
+from tests.unit.web.fakes import FakeControl
 
 pytestmark = pytest.mark.real_time
 
@@ -86,11 +87,25 @@ def test_wrong_usage_says_what_would_be_right(goclaw: Shell, words: str, said: s
     assert got.err.count("\n") == 1
 
 
-def test_a_noun_alone_is_answered_with_its_help(goclaw: Shell) -> None:
-    got = goclaw("deliveries")
-    assert got.code == ExitCode.USAGE
-    assert got.err.startswith("Usage: goclaw deliveries ")
-    assert "retry" in got.err
+@pytest.mark.parametrize(("noun", "default"), [
+    ("deliveries", "list"),
+    ("deliveries incoming", "list"),
+    ("jobs", "list"),
+    ("people groups", "list"),
+    ("runs", "list"),
+    ("sessions", "list"),
+    ("config", "show"),
+])  # fmt: skip
+def test_a_noun_alone_lists(goclaw: Shell, database: FakeControl, noun: str, default: str) -> None:
+    for option in ("", "--json", "--help"):
+        rest = [option] if option else []
+        whole = goclaw(*noun.split(), default, *rest)
+        alone = goclaw(*noun.split(), *rest)
+        if option == "--help":
+            assert "Commands:" in alone.out
+        elif (noun, option) != ("runs", "--json"):  # it belongs to --active
+            assert alone == whole
+            assert alone.code == 0
 
 
 def test_a_closed_output_is_one_that_nobody_reads() -> None:

@@ -85,6 +85,8 @@ def run(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
     if isinstance(found, StartedNow):
         document = {"status": "started", "run": found.run, "occurrence": found.occurrence}
         text, reason = found.run or "done", ""
+        if found.run and sys.stdout.isatty() and not as_json:
+            text = f"started run {found.run}\nto follow it: goclaw runs follow {found.run}"
     else:
         document, text, reason = {"status": found.value}, found.value, _REFUSED[found]
     if as_json:

@@ -216,7 +216,7 @@ def test_an_unknown_job_is_exit_code_1(goclaw: Shell, jobs: JobControl, command:
 
 
 @pytest.mark.parametrize("arguments", [
-    *([], ["show"], ["show", " "], ["list", "--state", "asleep"]),
+    *(["show"], ["show", " "], ["list", "--state", "asleep"]),
     *(["list", "--limit", "0"], ["runs", "--status", "lovely"], ["next", "0"], ["next", "x"]),
     ["show", "poll", "--days", "0"],
 ])  # fmt: skip
