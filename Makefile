@@ -15,7 +15,7 @@ help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
 
 run: $(VENV)/.ready-run   ## start the gateway: embedded database, offline agent, console
-	@$(BIN)/goclaw run
+	@$(BIN)/goclaw run; code=$$?; [ $$code -lt 128 ] || [ ! -t 0 ] || stty sane; exit $$code
 
 tools: $(VENV)/.ready     ## install test tools that are not Python packages: a browser, and validators for deploy/
 	@$(BIN)/python tests/tools/debian_tools.py

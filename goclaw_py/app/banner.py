@@ -32,6 +32,6 @@ def banner(
     yield f"  database  {where}"
     if chats_here:
         yield f"  log       {settings.log.file or settings.state_folder / 'goclaw.log'}"
-        yield "Type a message, for example: count to 30. Ctrl-C or /stop stops it, Ctrl-D exits."
+        yield "Type a message, such as: count to 30. Ctrl-C or /stop stops it, Ctrl-D exits."
     else:
         yield "Chat in another terminal with: goclaw chat. Show the state with: goclaw status."

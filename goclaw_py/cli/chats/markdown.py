@@ -20,7 +20,7 @@ from goclaw_py.cli.chats.transcript import (
     file_line,
     possible_decisions,
 )
-from goclaw_py.cli.output import plain
+from goclaw_py.cli.output import folded, plain
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.markdown import Token, make_parser, parse
 from goclaw_py.core.outcomes import Outcome
@@ -155,7 +155,8 @@ class MarkdownTranscript:
 
     def note(self, text: str) -> str:
         """Return a note that is not part of the chat."""
-        return f"{DIM}{text.strip()}{NORMAL}\n"
+        lines = "\n".join(folded(text.strip()))
+        return f"{DIM}{lines}{NORMAL}\n"
 
     def leave(self) -> str:
         """Return what was said of an unfinished answer."""
@@ -208,7 +209,7 @@ class MarkdownTranscript:
     def _message(self, text: str, run_id: RunId | None) -> str:
         if run_id is None:
             # Replies of commands are not Markdown.
-            return f"{plain(text)}\n"
+            return "".join(f"{line}\n" for line in folded(plain(text)))
         if self._written == (run_id, text.strip()):
             return ""
         if self._open == run_id and text.strip().startswith(self._draft.strip()):

@@ -19,9 +19,9 @@ from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.cli.context import cli, waited_for
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.names import DisplayNames
-from goclaw_py.cli.system.logs import log_line
+from goclaw_py.cli.output import clock
 from goclaw_py.cli.terminal import is_full_terminal, until_interrupted
-from goclaw_py.cli.top.details import details
+from goclaw_py.cli.top.details import brief_log, details
 from goclaw_py.cli.top.keys import Effect, Shown, TopState, TopTab, keys_of, pressed
 from goclaw_py.cli.top.rates import Counts, Rate, rate_text
 from goclaw_py.cli.top.screen import TopView, screen
@@ -193,9 +193,7 @@ class _Viewer:
         found = await self._control.send(
             "GET", "/api/logs", params={**params, "limit": _MOST_LINES}
         )
-        # The logger says the least, and a line is cut at the end of the screen.
-        lines = read(LogTail, found).lines
-        return [log_line({n: v for n, v in facts.items() if n != "logger"}) for facts in lines]
+        return brief_log(read(LogTail, found).lines, clock(self._view.status.now))
 
     async def _stop(self, run: RunId) -> None:
         found = next((one for one in self._view.status.runs if one.id == run), None)

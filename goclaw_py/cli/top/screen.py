@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MAX_WARNINGS: Final = 3
 _CELL: Final = 200
+_SHORT_NAME: Final = 8
 _FOR: Final = len("1 min 1 s")
 """The width of a duration, so that columns stay where they are while it grows."""
 
@@ -122,7 +123,7 @@ def screen(view: TopView, state: TopState, columns: int, rows: int) -> tuple[lis
     body = body[:room]
     body += [Text()] * (room - len(body))
     style = "bold" if state.stopping or state.notice else "dim"
-    foot = _line(_foot(view, state), columns, style)
+    foot = _line(_foot(view, state, columns), columns, style)
     return [*head, _line(tabs, columns, "bold"), *body, foot], shown
 
 
@@ -173,15 +174,16 @@ def _backlog(backlog: Backlog | None) -> str:
     )
 
 
-def _foot(view: TopView, state: TopState) -> str:
+def _foot(view: TopView, state: TopState, columns: int) -> str:
     if state.stopping is not None:
         run = next((one for one in view.status.runs if one.id == state.stopping), None)
         if run is None:
             return "This run has ended. Press any key."
-        name = one_line(DisplayNames(view.names).of(run.session), 30)
         beside = any(one.session == run.session for one in view.status.runs if one.id != run.id)
-        what = f"run {run.id[:SHORT_ID]} of {name}" if beside else f"what runs for {name}"
-        return f"Stop {what}? y: stop, any other key: go on"
+        what = f"run {run.id[:SHORT_ID]} of" if beside else "what runs for"
+        begin, end = f"Stop {what} ", "? y: stop, any other key: no"
+        room = max(columns - len(begin) - len(end), _SHORT_NAME)
+        return begin + one_line(DisplayNames(view.names).of(run.session), room) + end
     if state.notice:
         return state.notice
     if state.has_help:
@@ -261,7 +263,8 @@ def _text(view: TopView, state: TopState, columns: int, room: int) -> tuple[list
         begin = min(state.scroll, most)
         page = lines[begin : begin + room]
     else:
-        lines = list(view.log) or ["no log lines"]
+        none = "none among the last 2,000 lines of this gateway" if state.log_of else "no log lines"
+        lines = list(view.log) or [none]
         if state.log_of is not None:
             room -= 1
         most = max(len(lines) - room, 0)

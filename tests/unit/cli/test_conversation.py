@@ -229,6 +229,13 @@ def test_an_answer_to_a_question_is_said_once(events: list[ChatEvent], shown: st
     assert edited(asks(*ABOUT_APPROVAL), *events) == begin + shown
 
 
+def test_replies_of_commands_break_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    shown = edited(said("- /queue default: as the settings of this gateway say", None))
+    assert shown == "- /queue default: as the settings of\nthis gateway say\n"
+
+
 def edited(*events: ChatEvent) -> str:
     """Return what is above an input line, without colours."""
     transcript = MarkdownTranscript(lambda _: None)

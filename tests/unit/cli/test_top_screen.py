@@ -13,7 +13,8 @@ import pytest
 from rich.cells import cell_len
 
 from goclaw_py.cli.names import DisplayNames
-from goclaw_py.cli.top.details import details
+from goclaw_py.cli.output import clock
+from goclaw_py.cli.top.details import brief_log, details
 from goclaw_py.cli.top.keys import TopState, TopTab
 from goclaw_py.cli.top.screen import TopView, screen
 from goclaw_py.core.ids import LaneName, RunId, SessionKey
@@ -185,6 +186,34 @@ def test_a_run_is_shown_with_its_reason_steps_and_messages() -> None:
     assert text[text.index("Prompt") + 1] == "Grüße [2J"
     assert text[text.index("Steps") + 2] == '  2  call      pay  {"to": "ann"}'
     assert text[text.index("Answer") + 1] == "yes"
+
+
+def test_a_log_line_shows_the_result_in_80_columns() -> None:
+    ended = {
+        "run_id": "01a1fc4d-9ec0-7d8e-a014-a6e8cdea6fb9",
+        "session": "agent:main:telegram:direct:5",
+        "agent": "main",
+        "outcome": "failed",
+        "duration_s": 4.207,
+        "event": "run_ended",
+        "level": "info",
+        "logger": "goclaw_py.runs.run_log",
+        "timestamp": BUSY.now.isoformat(),
+    }
+    (line,) = brief_log([ended], clock(BUSY.now))
+    assert line.startswith("03:04:05  info     run_ended  outcome=failed  agent=main  duration_s=")
+    assert "agent=main  duration_s=4.207  run_id=01a1fc4d-9ec0-7d8e " in line
+    view = TopView(BUSY)
+    state = TopState(tab=TopTab.LOG, log_of=RUNNING.id)
+    assert "none among the last 2,000 lines of this gateway" in lines_of(view, state=state)
+
+
+def test_the_question_whether_to_stop_a_run_is_whole_in_80_columns() -> None:
+    twin = replace(RUNNING, id=RunId("0190-aaaa-bbbb-cccc-dddd"))
+    view = TopView(replace(BUSY, runs=(RUNNING, twin)), {RUNNING.session: "A long name " * 9})
+    foot = lines_of(view, state=TopState(stopping=RUNNING.id))[-1]
+    assert foot.startswith("Stop run 0190-aaaa")
+    assert foot.endswith("…? y: stop, any other key: no")
 
 
 def test_a_run_that_waits_says_for_what() -> None:
