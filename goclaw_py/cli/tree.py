@@ -217,8 +217,8 @@ def _show_by_default(group: Any) -> None:
     """Let a noun alone do what its first command in ``_DEFAULTS`` does."""
     commands = getattr(group, "commands", {})
     default = next((name for name in _DEFAULTS if name in commands), None)
-    if default is None:
-        return
+    if default is None or (group.invoke_without_command and default != "list"):
+        return  # it does something alone
     parse = group.parse_args
 
     def parse_or_show(ctx: Any, args: list[str]) -> Any:

@@ -104,7 +104,7 @@ def test_active_runs_are_those_of_the_gateway(goclaw: Shell, gateway: ThreadGate
 
 
 @pytest.mark.parametrize(
-    "words", [["--active", "list"], ["--json", "show", "0190-a"], ["--json"], []]
+    "words", [["--active", "list"], ["--json", "show", "0190-a"], ["--json"]]
 )
 def test_runs_takes_one_thing(goclaw: Shell, gateway: ThreadGateway, words: list[str]) -> None:
     assert goclaw("runs", *words).code == 2
