@@ -103,9 +103,7 @@ def test_active_runs_are_those_of_the_gateway(goclaw: Shell, gateway: ThreadGate
     assert [run["state"] for run in found["runs"]] == ["running", "ready"]
 
 
-@pytest.mark.parametrize(
-    "words", [["--active", "list"], ["--json", "show", "0190-a"], ["--json"]]
-)
+@pytest.mark.parametrize("words", [["--active", "list"], ["--json", "show", "0190-a"], ["--json"]])
 def test_runs_takes_one_thing(goclaw: Shell, gateway: ThreadGateway, words: list[str]) -> None:
     assert goclaw("runs", *words).code == 2
     assert gateway.control.calls == []
