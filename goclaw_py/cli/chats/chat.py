@@ -13,6 +13,7 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import cli, waited_for
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.core.session_keys import is_chat_name
+from goclaw_py.core.text import count
 from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ def chat(
 ) -> None:
     """Chat with the agent in this terminal.
 
+    It goes through the running gateway. Without one, it starts a gateway that ends with the chat.
+
     Enter sends; Alt-Enter, or Enter after a backslash, begins a new line. Tab completes commands.
     Ctrl-C stops the current run. Ctrl-C twice within 2 s, or Ctrl-D, quits.
     """
@@ -75,8 +78,12 @@ def chat(
 async def _talk(path: Path, here: LocalChat) -> bool:
     """Chat through the running gateway."""
     from goclaw_py.cli.client.control import RemoteControl  # noqa: PLC0415
+    from goclaw_py.cli.terminal import is_full_terminal  # noqa: PLC0415
 
     async with RemoteControl(path) as remote:
+        if is_full_terminal():
+            for line in await here.greeting(remote):
+                typer.echo(line)
         await here(remote, remote)
         return here.answered
 
@@ -118,6 +125,18 @@ class LocalChat:
             self.answered = await conversation.run(
                 lambda: settled(control, self._chat), self._wait_s
             )
+
+    async def greeting(self, control: Control) -> list[str]:
+        """Return lines that say which chat this is, and what was answered before."""
+        from goclaw_py.cli.chats.conversation import agent_for, unsent  # noqa: PLC0415
+
+        agent = await agent_for(control, self._chat, self._agent)
+        who = "" if agent is None else f" with agent {agent}"
+        lines = [f"Chat {self._chat}{who}. /help lists the commands, Ctrl-D exits."]
+        waiting = await unsent(control, self._chat)
+        if waiting:
+            lines.append(f"{count(waiting, 'message')} came while no terminal was open:")
+        return lines
 
     @contextmanager
     def _conversation(

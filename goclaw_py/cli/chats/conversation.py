@@ -186,11 +186,17 @@ async def settled(control: Control, chat: str) -> bool:
     ending = f":console:direct:{chat}"
     if any(run.session.endswith(ending) for run in status.runs):
         return False
+    return not await unsent(control, chat)
+
+
+async def unsent(control: Control, chat: str) -> int:
+    """Return the number of messages to a console chat that no terminal has shown."""
+    found = 0
     for state in _UNSENT:
         for row in await control.deliveries.outbox(OutboxQuery(limit=SEEN_ROWS, state=state)):
-            if (row.message.target.channel, row.message.target.chat) == ("console", chat):
-                return False
-    return True
+            target = row.message.target
+            found += (target.channel, target.chat) == ("console", chat)
+    return found
 
 
 async def _wait_for(settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:

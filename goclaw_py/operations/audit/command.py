@@ -12,7 +12,8 @@ import typer
 
 from goclaw_py.cli.context import AsJson, Limit, answer, cli, with_options, with_wide
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Column, Printer, clock, show_table
+from goclaw_py.cli.messages.display import moment
+from goclaw_py.cli.output import Column, Printer, show_table
 from goclaw_py.operations.audit import HELP
 from goclaw_py.operations.audit.operations import audit_pages
 from goclaw_py.operations.control import Control
@@ -95,7 +96,7 @@ def export(ctx: typer.Context, selected: Selected) -> None:
 
 def _row(one: AuditEntry) -> tuple[str, ...]:
     return (
-        clock(one.at),
+        moment(one.at),
         display.cell(one.actor) or one.kind,
         display.cell(one.action),
         display.cell(one.subject),

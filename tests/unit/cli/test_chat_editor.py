@@ -99,7 +99,7 @@ def test_an_answer_that_arrives_while_somebody_types_leaves_the_typed_text_whole
     )
     viewer.waits_until(lambda: "of **two** lines[2J" in viewer.lines)
     viewer.waits_until(lambda: viewer.lines[-1] == f"{SIGN} half a lin!e")
-    title, *rest = [line.strip() for line in viewer.lines if line]
+    _, title, *rest = [line.strip() for line in viewer.lines if line]
     assert "Plan" in title
     assert rest == [
         "• one", "• two", "end", "a note", "of **two** lines[2J", f"{SIGN} half a lin!e",

@@ -11,10 +11,12 @@ import re
 import signal
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage
+from goclaw_py.cli.chats.chat import LocalChat
 from goclaw_py.cli.chats.conversation import SEEN_ROWS, TerminalConversation, agent_for, settled
 from goclaw_py.cli.chats.markdown import MarkdownTranscript
 from goclaw_py.cli.chats.transcript import PROMPT, ChatDisplay, Transcript
@@ -451,6 +453,17 @@ async def test_a_chat_is_settled_when_nothing_runs_and_nothing_waits_to_be_shown
     assert await settled(control, "local")
     control.messages.rows = [*[replace(pending, message=elsewhere)] * (SEEN_ROWS - 1), pending]
     assert not await settled(control, "local")
+
+
+async def test_a_chat_says_which_it_is_and_what_was_missed(tmp_path: Path) -> None:
+    control = FakeControl()
+    control.messages.rows = [replace(fakes.DEAD, state=OutboxState.WAITING)]
+    first, missed = await LocalChat(tmp_path, "local").greeting(control)
+    assert first == "Chat local with agent main. /help lists the commands, Ctrl-D exits."
+    assert missed == "1 message came while no terminal was open:"
+    assert await LocalChat(tmp_path, "new").greeting(control) == [
+        "Chat new. /help lists the commands, Ctrl-D exits."
+    ]
 
 
 async def arriving(*after_s: float) -> AsyncIterator[bytes]:
