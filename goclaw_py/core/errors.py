@@ -85,15 +85,11 @@ class GoclawError(Exception):
 
 
 class SettingError(GoclawError):
-    """A setting is unknown or has a wrong value. ``key`` is a path such as ``lanes.main``.
-
-    A value whose ``repr`` is empty is not shown.
-    """
+    """A setting is unknown or has a wrong value. ``key`` is a path such as ``lanes.main``."""
 
     def __init__(self, key: str, value: object, allowed: str, *, source: str = "") -> None:
         where = f"{source}: " if source else ""
-        given = repr(value)
-        super().__init__(f"{where}{key}{' = ' if given else ''}{given}: {allowed}")
+        super().__init__(f"{where}{key}" + f" = {value!r}".removesuffix(" = ") + f": {allowed}")
         self.key = key
         self.value = value
         self.allowed = allowed

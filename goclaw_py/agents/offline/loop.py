@@ -44,8 +44,7 @@ async def _introduce(turn: OfflineTurn) -> str:
         "- `count to 10`\n"
         "- `remind me in 1 minute to stretch`\n"
         "- `help`: all of them\n\n"
-        "For real answers, the operator sets up a model: with `goclaw init`, or as "
-        '`model = "openai:gpt-4o"` of the agent in goclaw.toml.'
+        "For real answers, the operator sets up an AI model, such as `openai:gpt-4o`."
     )
 
 

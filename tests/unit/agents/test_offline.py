@@ -41,7 +41,7 @@ async def test_echo_says_the_text_as_it_was_written() -> None:
         ("x" * 5000, ["x" * 119 + "…”"]),
         (
             "What is the weather?",
-            ["offline agent", "What is the weather?", "`goclaw init`", "goclaw.toml"],
+            ["offline agent", "What is the weather?", "operator", "`openai:gpt-4o`"],
         ),
     ],
 )
