@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Any, get_origin
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
@@ -65,10 +65,19 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 class _Api(FastAPI):
-    """Seals all answers, also those of errors that Starlette answers outside of middleware."""
+    """Refuses repeated parameters; seals all answers, also of errors outside of middleware."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await super().__call__(scope, receive, sealed(send))
+        send = sealed(send)
+        # A dependency would cost each request as much as a tenth of a message.
+        if scope["type"] == "http" and b"&" in scope["query_string"]:
+            scope["app"] = self
+            request = Request(scope)
+            if wrong := _repeated(request):
+                answer = await _on_error(request, HTTPException(400, wrong))
+                await answer(scope, receive, send)
+                return
+        await super().__call__(scope, receive, send)
 
 
 def make_api(
@@ -94,11 +103,11 @@ def make_api(
         openapi_url=None,
         # Behind a proxy that speaks TLS it would lead to plain HTTP, and a token with it.
         redirect_slashes=False,
-        dependencies=[Depends(_given_once)],
     )
     app.state.closing = asyncio.Event()
     app.state.logs = logs or NoLogs()
     app.state.methods = []
+    app.state.lists = []
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     _handle_errors(app)
     _include(app, alive_routes(), "")
@@ -135,6 +144,7 @@ def make_chat_api(terminals: Terminals, closing: asyncio.Event) -> FastAPI:
     """Create an app with nothing but the chat routes; ``closing`` ends its streams."""
     app = _Api(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.state.methods = []
+    app.state.lists = []
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     _handle_errors(app)
     _include(app, terminal_routes(terminals, closing), "/api/chat")
@@ -153,6 +163,8 @@ def _include(
         if isinstance(route, APIRoute):
             pattern, _, _ = compile_path(prefix + route.path)
             app.state.methods.append((pattern, frozenset(route.methods or ())))
+            if lists := _lists(route):
+                app.state.lists.append((pattern, lists))
 
 
 def closing_of(app: FastAPI) -> asyncio.Event:
@@ -167,23 +179,29 @@ def logs_of(app: FastAPI) -> Logs:
     return logs
 
 
-async def _given_once(request: Request) -> None:
-    """Refuse a parameter that is given twice and can count once: any of the two may be meant."""
+def _lists(route: APIRoute) -> frozenset[str]:
+    """Return the parameters that may be given several times."""
+    return frozenset(
+        field.alias
+        for field in get_flat_params(route.dependant)
+        if get_origin(field.field_info.annotation) is list
+    )
+
+
+def _repeated(request: Request) -> str:
+    """Return what is wrong with parameters that are given twice and can count once, "" if none is.
+
+    Any of the two may be meant.
+    """
     given = Counter(name for name, _ in request.query_params.multi_items())
     repeated = {name: times for name, times in given.items() if times > 1}
-    if repeated:
-        lists = {
-            field.alias
-            for field in get_flat_params(request.scope["route"].dependant)
-            if get_origin(field.field_info.annotation) is list
-        }
-        wrong: list[dict[str, Any]] = [
-            {"type": "value_error", "loc": ("query", name), "msg": f"is given {times} times"}
-            for name, times in repeated.items()
-            if name not in lists
-        ]
-        if wrong:
-            raise RequestValidationError(wrong)
+    if not repeated:
+        return ""
+    known: list[tuple[re.Pattern[str], frozenset[str]]] = request.app.state.lists
+    path = request.scope["path"]
+    lists = next((names for pattern, names in known if pattern.match(path)), frozenset())
+    wrong = [name for name in repeated if name not in lists]
+    return "; ".join(f"{name}: is given {repeated[name]} times" for name in wrong)
 
 
 def _handle_errors(app: FastAPI) -> None:
