@@ -203,6 +203,8 @@ async def test_a_stop_ends_what_waits_for_an_answer(world: World, *, everything:
     assert await world.a.stop_approvals(
         ANN_S, everything=everything, sender="telegram/default/x", now=at(12)
     ) == 0  # fmt: skip
+    unknown = SessionKey("unknown")
+    assert await world.a.stop_approvals(unknown, everything=True, sender=None, now=at(12)) == 0
     done = await world.b.stop_approvals(ANN_S, everything=everything, sender=None, now=at(12))
     assert done == (2 if everything else 1)
     left = await world.a.approvals()

@@ -99,6 +99,12 @@ def answer(decision: Decision, by: str) -> str:
     return _ANSWERS[decision].format(by=by or "the operator")
 
 
+def ends_with_answer(text: str) -> bool:
+    """Return whether a text ends with a line of ``answer``, whoever gave the answer."""
+    last = text.rpartition("\n")[2]
+    return any(form.partition("{by}")[0] in last for form in _ANSWERS.values())
+
+
 def is_refusal(line: str) -> bool:
     """Return whether a line of ``answer`` says that the call is not made."""
     return line.startswith(("🚫", "⏭", "⌛", "⏹"))

@@ -35,10 +35,11 @@ class ToolQuestions:
     """The questions about tool calls in a terminal, which has no buttons (SPEC AGENT-11)."""
 
     def __init__(self) -> None:
-        self._tools: dict[str, str] = {}
-        """The tool of each unanswered question, by its text."""
+        self._asked: dict[str, tuple[str, str]] = {}
+        """The text and the tool of each unanswered question, by its receipt."""
         self._refused: set[str] = set()
         self._last = ""
+        """The answer that was shown last, which may come a second time."""
 
     def shown(self, message: TerminalMessage) -> str:
         """Return the text of a message; "" if another one has said the same.
@@ -48,16 +49,18 @@ class ToolQuestions:
         """
         text = message.text
         if asked := possible_decisions(message):
-            if text in self._tools:
+            if message.receipt in self._asked:
                 return ""
             call = text.split("\n\n")[1:2] or [""]
-            self._tools[text] = call[0].split("\n")[0]
+            self._asked[message.receipt] = text, call[0].split("\n")[0]
+            self._last = ""
             return f"{text}\n\n{approval_texts.typed_answers(asked)}"
-        if message.run_id is not None:
+        if message.run_id is not None or not approval_texts.ends_with_answer(text):
             return text
-        question = next((one for one in self._tools if text.startswith(one)), None)
-        if question is not None:
-            text, tool = text.removeprefix(question).strip(), self._tools.pop(question)
+        asked_in = next((k for k, (one, _) in self._asked.items() if text.startswith(one)), None)
+        if asked_in is not None:
+            question, tool = self._asked.pop(asked_in)
+            text = text.removeprefix(question).strip()
             if approval_texts.is_refusal(text):
                 self._refused.add(tool)
         is_twice = bool(self._last) and (text.endswith(self._last) or self._last.endswith(text))

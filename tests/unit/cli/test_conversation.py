@@ -231,6 +231,14 @@ def test_an_answer_to_a_question_is_said_once(events: list[ChatEvent], shown: st
     assert edited(asks(*ABOUT_APPROVAL), *events) == begin + shown
 
 
+def test_what_is_said_again_is_shown_again() -> None:
+    twice = [said("Stand up.", None), said("Stand up.", None), said("up.", None)]
+    assert edited(*twice) == "Stand up.\nStand up.\nup.\n"
+    assert piped(*twice) == "Stand up.\nStand up.\nup.\n"
+    first, second = (replace(asks(*ABOUT_APPROVAL), receipt=name) for name in ("a", "b"))
+    assert edited(first, first, second) == 2 * f"{QUESTION}\n\n{HOW}\n"
+
+
 def test_replies_of_commands_break_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
