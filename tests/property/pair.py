@@ -22,6 +22,7 @@ from tests.property.naive import Halt, Naive
 from tests.property.naive_records import HOLDING, RUNNING, STOPPING, Told, Wish, Wrong
 from tests.unit.scheduler.shell import nothing_is_left
 
+_NOT_CANCELLED = (Outcome.FAILED, Outcome.COMPLETED, Outcome.INTERRUPTED)
 GRACE_S = 3.0
 RESTARTS, TURNS = 2, 4
 """So few that short histories reach the limit of restarts, and recover from it."""
@@ -417,7 +418,7 @@ class Pair:
         return (
             *(pool.size, self.naive.slots_used(name), len(self.naive.lane_line(name))),
             *(pool.started, len(ends), ends.count(Outcome.FAILED), pool.closed),
-            len(ends) - ends.count(Outcome.FAILED) - ends.count(Outcome.COMPLETED),
+            len([one for one in ends if one not in _NOT_CANCELLED]),
             *(len(pool.waits), math.fsum(pool.waits), len(pool.runs), math.fsum(pool.runs)),
         )
 

@@ -134,7 +134,7 @@ async def test_without_a_token_of_the_settings_this_machine_decides() -> None:
     await Guard(app, address="127.0.0.1")(scope_with(), ignore, ignore)
     (actor,) = seen
     assert actor is not None
-    assert (actor.kind, actor.role) == (ActorKind.COMMAND_LINE, AccessRole.ADMIN)
+    assert (actor.kind, actor.role) == (ActorKind.PERSON, AccessRole.ADMIN)
 
 
 @pytest.mark.parametrize(("headers", "status"), [

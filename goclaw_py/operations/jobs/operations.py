@@ -217,7 +217,10 @@ class JobService:
         if not (is_slug or _is_exact(found, job, by)):
             found = await self._open_jobs_named(job, by) or found
         if len(found) > 1:
-            names = ", ".join(f"{one.spec.slug} ({short_id(one.id)})" for one in found[:FOUND])
+            names = ", ".join(
+                f"{one.spec.slug} ({short_id(one.id)})"
+                for one in sorted(found, key=lambda one: (one.spec.slug, one.id))[:FOUND]
+            )
             raise UnknownJob(job, several=names)
         if not found:
             raise UnknownJob(job)

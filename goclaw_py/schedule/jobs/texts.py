@@ -337,6 +337,8 @@ def which_one(name: str, list_of_jobs: str) -> str:
 def refused(error: JobError) -> str:
     """Say why a request was refused; jobs of other owners look like missing ones (SEC-3)."""
     match error:
+        case UnknownJob(asked=asked, several=several) if several:
+            return _sentence(f"“{truncate(asked, _TITLE_CHARS)}” fits several jobs")
         case UnknownJob() | NotYours():
             return _sentence(f"there is no job “{truncate(error.asked, _TITLE_CHARS)}”")
         case TooManyJobs():

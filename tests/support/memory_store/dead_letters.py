@@ -83,7 +83,9 @@ class MemoryDeadLetters(MemoryPart):
         return None if found is None else _letter(found)
 
     async def letters_of(self, run: RunId) -> list[DeadLetter]:
-        ids = self._db.runs[run].new.inbox if run in self._db.runs else ()
+        ids = {row.id for row in self._db.inbox.values() if row.run_id == run}
+        if run in self._db.runs:
+            ids |= {*self._db.runs[run].new.inbox}
         return [_letter(self._db.inbox[row]) for row in sorted(ids) if row in self._db.inbox]
 
     async def retry_dead_letters(self, ids: Collection[int], *, now: datetime) -> int:

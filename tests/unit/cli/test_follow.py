@@ -87,13 +87,16 @@ def test_programs_get_json(goclaw: Shell, gateway_with_runs: ThreadGateway) -> N
 
 def test_a_gateway_that_goes_away_is_told(goclaw: Shell, gateway_with_runs: ThreadGateway) -> None:
     got = goclaw("runs", "follow")
-    said = "goclaw: the gateway has shut down or closed the connection\n"
+    said = "goclaw: the gateway has shut down or closed the connection; to start one: goclaw run\n"
     assert (got.code, got.err) == (3, said)
+
+
+NO_GATEWAY = "goclaw: no gateway is running here; to start one: goclaw run\n"
 
 
 def test_without_a_gateway_there_is_nothing_to_follow(goclaw: Shell, database: FakeControl) -> None:
     for command in (["runs", "follow"], ["runs", "follow", "ann", "--json"]):
-        assert goclaw(*command) == Done(3, "", "goclaw: no gateway is running here\n")
+        assert goclaw(*command) == Done(3, "", NO_GATEWAY)
 
 
 def test_an_unknown_session_is_an_error(goclaw: Shell, gateway: ThreadGateway) -> None:

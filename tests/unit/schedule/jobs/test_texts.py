@@ -252,16 +252,16 @@ def lines(
 def test_jobs_are_numbered_and_say_when_they_run_next() -> None:
     """SPEC CMD-5: on the clock of the chat, which needs no name."""
     first, second, last = lines(job(), job(Cron("0 9 * * 1-5")))
-    assert first.startswith("1. water: ")
+    assert first.startswith("1. water (water): ")
     assert first.endswith("; next today 09:00")
-    assert second == "2. water: at 09:00 on Monday to Friday; next today 09:00"
+    assert second == "2. water (water): at 09:00 on Monday to Friday; next today 09:00"
     assert last == texts.HOW
     # A schedule with a zone of its own names it.
     first, second, _ = lines(job(Cron("0 9 * * *")), job(At(NINE)), zone="Europe/Athens")
     assert first == (
-        "1. water: at 09:00 every day (Europe/Berlin); next today 10:00 (Europe/Athens)"
+        "1. water (water): at 09:00 every day (Europe/Berlin); next today 10:00 (Europe/Athens)"
     )
-    assert second == "2. water: once today 10:00"
+    assert second == "2. water (water): once today 10:00"
     # A reminder tells its time once.
     assert lines(job(At(NINE)))[0] == "1. water: once today 09:00"
     delayed, _ = lines(job(At(NINE), next_run_at=NINE + timedelta(days=1)))
@@ -322,7 +322,7 @@ def test_a_resumed_job_says_when_it_runs_and_a_time_zone_its_clock() -> None:
 
 @pytest.mark.parametrize(("error", "words"), [
     (UnknownJob("x"), "There is no job “x”."),
-    (UnknownJob("x", several="a, b"), "Several jobs begin with “x”."),
+    (UnknownJob("x", several="a, b"), "“x” fits several jobs."),
     (NotYours("x", "telegram:direct:7"), "There is no job “x”."),
     (TooManyJobs("telegram:direct:7", 50), "The limit of 50 jobs is reached. "),
     (BadJob("agent", "is gone"), "Agent: is gone."),
