@@ -121,7 +121,7 @@ def walk(page: Page) -> Walk:
     """Go through a page with Tab from its beginning."""
     page.evaluate("() => document.activeElement?.blur()")
     wanted: list[str] = page.evaluate(_LISTEN)
-    for _ in range(len(wanted) + 1):
+    for _ in range(len(wanted) + 3):  # what scrolls may show one more button
         page.keyboard.press("Tab")
     reached: list[tuple[str, bool]] = page.evaluate("() => window.__focused")
     return Walk(wanted, [html for html, _ in reached], [html for html, lit in reached if not lit])

@@ -51,10 +51,10 @@ function add(role, content, run = "") {
   if (content || isAnswer) item.append(element(isAnswer ? "div" : "pre", { className: isAnswer ? "words plain" : "", textContent: content }));
   item.append(element("small", { className: "place" }));
   addActs(item);
-  // An answer stands below what it answers, also if more was said meanwhile.
-  const last = isAnswer && run && items(":scope > li").findLast((one) => runOf(one) === run);
-  if (last) last.after(item);
-  else talk.append(item);
+  // An answer stands above the questions that came after its own.
+  let next = (isAnswer && run && items(":scope > li").findLast((one) => runOf(one) === run)?.nextElementSibling) || null;
+  while (next && !next.matches(".user")) next = next.nextElementSibling;
+  talk.insertBefore(item, next);
   if (run) item.dataset.of = run;
   showEnd();
   return item;
