@@ -125,7 +125,8 @@ def resident() -> int:
 async def test_hundreds_of_event_streams_leave_room_for_the_operator(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(web_server, "STALL_S", 1.0)
+    # On a busy machine a client that reads may be slow for a second, and must not be cut off.
+    monkeypatch.setattr(web_server, "STALL_S", 5.0)
     most = most_connections()
     most_streams, most_of_peer = most // 2, most // 4
     assert most_streams >= 200
