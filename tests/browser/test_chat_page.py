@@ -40,6 +40,16 @@ def answers(page: Page) -> Any:
     return page.locator("li.assistant .words")
 
 
+def two_tabs(window: Window) -> list[Page]:
+    """Two pages of a conversation that was not there before."""
+    pages = [window[0].new_page() for _ in range(2)]
+    pages[0].goto("/chat/new")
+    pages[1].goto(pages[0].url)
+    for page in pages:
+        live(page)
+    return pages
+
+
 def act(page: Page, item: str, name: str) -> None:
     """Press a button of the last message of a kind."""
     last = page.locator(item).last
@@ -196,11 +206,7 @@ def test_a_message_that_is_too_long_is_counted_and_refused(sized: Page) -> None:
 def test_two_tabs_show_the_same_conversation_and_both_stop_it(
     window: Window, dash: Dashboard
 ) -> None:
-    pages = [window[0].new_page() for _ in range(2)]
-    pages[0].goto("/chat/new")
-    pages[1].goto(pages[0].url)
-    for page in pages:
-        live(page)
+    pages = two_tabs(window)
     send(pages[0], "echo for both")
     for page in pages:
         expect(page.locator("li.user pre")).to_have_text("echo for both")
@@ -262,11 +268,7 @@ CUT, OPEN = (f"() => dispatchEvent(new Event('{name}'))" for name in ("pagehide"
 
 
 def test_what_a_page_did_not_hear_is_there_once_when_it_hears_again(window: Window) -> None:
-    pages = [window[0].new_page() for _ in range(2)]
-    pages[0].goto("/chat/new")
-    pages[1].goto(pages[0].url)
-    for page in pages:
-        live(page)
+    pages = two_tabs(window)
     send(pages[0], "echo heard")
     expect(answers(pages[1])).to_have_text("heard")
     pages[1].evaluate(CUT)
@@ -279,11 +281,7 @@ def test_what_a_page_did_not_hear_is_there_once_when_it_hears_again(window: Wind
 
 
 def test_a_turn_that_is_sent_again_is_replaced_in_other_tabs(window: Window) -> None:
-    pages = [window[0].new_page() for _ in range(2)]
-    pages[0].goto("/chat/new")
-    pages[1].goto(pages[0].url)
-    for page in pages:
-        live(page)
+    pages = two_tabs(window)
     for words in ("one", "two"):
         send(pages[0], f"echo {words}")
         for page in pages:

@@ -147,14 +147,7 @@ class RemoteStops:
     async def _on_stop(self, facts: Facts) -> Facts:
         session, everything = SessionKey(facts["session"]), bool(facts["everything"])
         run = facts.get("run")  # an older node sends none
-        stopped = self._local.stop(
-            Stop(
-                session,
-                everything,
-                None if run is None else RunId(run),
-                origin=StopOrigin.OUTSIDE,
-            )
-        )
+        stopped = self._local.stop(Stop(session, everything, run, origin=StopOrigin.OUTSIDE))
         await self._local.store(stopped)
         if everything:
             await self._local.database.store_session(session)
@@ -167,11 +160,10 @@ class RemoteStops:
 
     async def _on_stop_jobs(self, facts: Facts) -> Facts:
         channel, account, chat, thread = facts["chat"]
-        run = facts["run"]
         stop = Stop(
             None if facts["session"] is None else SessionKey(facts["session"]),
             bool(facts["everything"]),
-            run=None if run is None else RunId(run),
+            run=facts["run"],
             by=facts.get("by"),
         )
         target = Target(channel, account, chat, thread)
