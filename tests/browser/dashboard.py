@@ -110,7 +110,7 @@ class Dashboard:
 
     def undelivered(self, text: str) -> int:
         """A message that could not be sent, as Ann has blocked the bot; its number."""
-        known = self._dead()
+        known, before = self._dead(), self._notices()
         self.bot.block(ANN)
         target = {"channel": "telegram", "account": "default", "chat": str(ANN)}
         message = {"kind": "message", "text": text}
@@ -118,8 +118,13 @@ class Dashboard:
         self.post(f"/api/jobs/{job}/run")
 
         found = wait_for(lambda: self._dead() - known, "a message that cannot be sent")
+        # The chat used last is told, which may be that of the next test.
+        wait_for(lambda: self._notices() > before, "the notice about that message")
         self.client.delete(f"/api/jobs/{job}")
         return max(found)
+
+    def _notices(self) -> int:
+        return len(self.get("/api/deliveries", search=", could not be delivered", limit=200))
 
     def _dead(self) -> set[int]:
         return {row["id"] for row in self.get("/api/deliveries", state="failed", limit=200)}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import APIResponse, Browser, Page, Route, expect
 
 from tests.browser.conftest import PHONE, SaveArtefact, Screen, Window, visit
 from tests.browser.dashboard import Dashboard
@@ -300,6 +300,27 @@ def test_after_a_lost_connection_an_answer_in_progress_is_there_once(page: Page)
     expect(answers(page)).to_contain_text("1 2")
     page.evaluate("() => ['pagehide', 'pageshow'].map((name) => dispatchEvent(new Event(name)))")
     expect(answers(page)).to_have_text("1 2 3 4 5 6")
+
+
+def test_a_message_whose_run_begins_while_a_page_catches_up_is_there_once(page: Page) -> None:
+    """What the page fetched then says that the message waits."""
+    page.goto("/chat/new")
+    live(page)
+    send(page, "count to 6")
+    expect(answers(page)).to_contain_text("1 2")
+    send(page, "echo second")
+    expect(page.locator("li.user.waits")).to_have_count(1)
+    late: list[tuple[Route, APIResponse]] = []
+    page.route(page.url, lambda route: late.append((route, route.fetch())))
+    page.evaluate("() => ['pagehide', 'pageshow'].map((name) => dispatchEvent(new Event(name)))")
+    expect(answers(page)).to_have_text(["1 2 3 4 5 6", "second"])
+    for route, response in late:
+        assert "data-message" in response.text()
+        route.fulfill(response=response)
+    page.unroute_all(behavior="wait")
+    send(page, "echo third")
+    expect(answers(page)).to_have_text(["1 2 3 4 5 6", "second", "third"])
+    assert page.locator("#talk > li").evaluate_all(ROLES) == 3 * ["user", "assistant"]
 
 
 ROLES = "(all) => all.map((one) => one.className)"

@@ -336,8 +336,9 @@ async function catchUp() {
     const { message } = line.dataset;
     const mine = items(":scope > li").find((item) => {
       if (found.has(item) || item.classList[0] !== line.classList[0]) return false;
-      if (runOf(item)) return runOf(item) === runOf(line);
+      // The run of a message may have begun since the lines were read.
       if (message && item.dataset.message) return item.dataset.message === message;
+      if (runOf(item)) return runOf(item) === runOf(line);
       return said(item) === said(line); // its run has begun, or it was dropped
     });
     if (mine && runOf(line) && !runOf(mine)) mine.dataset.of = runOf(line);
