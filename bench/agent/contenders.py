@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 from goclaw_py.agents import AgentSpec, build_agent
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import MAIN_AGENT, RunId, SessionKey
 from goclaw_py.core.outcomes import Trigger
-from goclaw_py.runs.agent_loop import HistoryEntry, LoopEvent, Role, RunRequest, TextPart
+from goclaw_py.runs.agent_loop import LoopEvent, RunRequest, TextPart
 from goclaw_py.runs.toolbox import ToolSpec
 
 SYSTEM: Final = "You are a helpful assistant."

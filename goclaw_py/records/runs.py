@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final, Protocol
 
+from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.ids import (
     AgentName,
     HeartbeatRunId,
@@ -34,7 +35,6 @@ from goclaw_py.records.filters import (
     SessionQuery,
 )
 from goclaw_py.records.inbox import DroppedMessage
-from goclaw_py.runs.agent_loop import HistoryEntry
 from goclaw_py.runs.usage_report import (
     MAX_GROUPS,
     DaySpan,

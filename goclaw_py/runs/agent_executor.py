@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from goclaw_py.core.budget import Budget, BudgetScope, Limit
 from goclaw_py.core.concurrency import in_thread_if_long
 from goclaw_py.core.errors import AgentError
+from goclaw_py.core.history import Role
 from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.metrics import NO_METER, MetricsRecorder
@@ -34,7 +35,6 @@ from goclaw_py.runs.agent_loop import (
     MessagePart,
     ModelStep,
     RequestSent,
-    Role,
     RunRequest,
     TakeMessages,
     TextPart,

@@ -25,11 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
 from goclaw_py.core.budget import NO_BUDGET, Budget
+from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.outcomes import Trigger
@@ -37,29 +37,6 @@ from goclaw_py.core.run_events import AgentEvent, RunNoted, Usage
 from goclaw_py.core.run_steps import NewMessagesStep, ResponseStep, RunStep, ValueStep
 from goclaw_py.core.values import value
 from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox
-
-
-class Role(StrEnum):
-    """The author of a history entry."""
-
-    USER = "user"
-    ASSISTANT = "assistant"
-
-
-@value(frozen=True, slots=True)
-class HistoryEntry:
-    """The request or the reply of one turn in a session's history.
-
-    ``text`` is readable by every loop and by people. ``native`` is the same in the format of the
-    loop that wrote it (JSON bytes), which that loop reads without loss; ``format`` names this
-    format, for example ``"pydantic-ai"``. ``files`` of the workspace came or went with it.
-    """
-
-    role: Role
-    text: str
-    native: bytes | None = None
-    format: str | None = None
-    files: tuple[OutFile, ...] = ()
 
 
 @value(frozen=True, slots=True)

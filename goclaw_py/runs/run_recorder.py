@@ -25,6 +25,7 @@ from goclaw_py.core.errors import (
     ChainLimitReached,
     NotContinued,
 )
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.messages import OutFile
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.run_events import (
@@ -43,12 +44,10 @@ from goclaw_py.records import RunEnd, RunStartResult, Summary, ToolCall
 from goclaw_py.runs.agent_loop import (
     AgentResult,
     FilePart,
-    HistoryEntry,
     LoopEvent,
     MessagePart,
     ModelStep,
     RequestSent,
-    Role,
 )
 from goclaw_py.runs.approval_port import Questions
 from goclaw_py.runs.thoughts import ThoughtFilter

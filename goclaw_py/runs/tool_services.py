@@ -15,6 +15,7 @@ from goclaw_py.chat.outbound.ok_token import HEARTBEAT_OK, without_token
 from goclaw_py.chat.outbound.places import where_read
 from goclaw_py.core.concurrency import in_thread_if_long
 from goclaw_py.core.errors import StoreError, ToolFailed
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome, Trigger
@@ -22,7 +23,6 @@ from goclaw_py.core.session_keys import chat_session
 from goclaw_py.core.text import is_blank
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import NewRun, Place, Store
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.session_settings import SessionSettings
 
 log = logging.getLogger(__name__)

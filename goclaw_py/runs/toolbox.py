@@ -12,19 +12,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import OutFile, Target
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.values import value
+from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.operations.jobs.models import Requester
-
-if TYPE_CHECKING:
-    # Their modules know what is stored, which knows agents, which know this.
-    from goclaw_py.operations.heartbeats.operations import HeartbeatService
-    from goclaw_py.operations.jobs.operations import JobService
+from goclaw_py.operations.jobs.operations import JobService
 
 
 @dataclass(frozen=True, slots=True)

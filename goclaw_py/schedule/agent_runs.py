@@ -17,6 +17,7 @@ from goclaw_py.chat.access.incident_alerts import IncidentAlerts
 from goclaw_py.chat.channel import Channel
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.errors import AgentError, ApprovalNeeded, Fenced, is_transient
+from goclaw_py.core.history import Role
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.metrics import MetricsRecorder
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
@@ -25,7 +26,6 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import NewRun, Place, RunEnd
 from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
-from goclaw_py.runs.agent_loop import Role
 from goclaw_py.runs.approval_port import Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.events.broker import RunEventBroker, ended_elsewhere

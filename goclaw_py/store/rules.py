@@ -10,6 +10,7 @@ from typing import Final
 from goclaw_py.chat.access import access_texts
 from goclaw_py.chat.outbound import approval_texts, texts
 from goclaw_py.core.approvals import Decision
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import (
     AgentName,
     HeartbeatRunId,
@@ -30,7 +31,6 @@ from goclaw_py.records import (
     ToolCall,
 )
 from goclaw_py.records.people import AccessVerdict, about_request
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.store.text import storable
 
 MESSAGES_KEPT: Final = 5

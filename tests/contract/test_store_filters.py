@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from goclaw_py.core.history import Role
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Trigger
@@ -25,7 +26,6 @@ from goclaw_py.records import (
     SessionQuery,
     SessionState,
 )
-from goclaw_py.runs.agent_loop import Role
 from tests.support.stores import (
     AGENT,
     ANN,

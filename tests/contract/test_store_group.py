@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from goclaw_py.core.errors import Fenced, RunNotStarted
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import LostDraft, Target
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -25,7 +26,6 @@ from goclaw_py.records import (
     RunStartResult,
     Store,
 )
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from tests.support.stores import (
     ANN,
     BOB,

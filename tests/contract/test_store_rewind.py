@@ -8,6 +8,7 @@ from datetime import datetime
 import pytest
 
 from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -23,7 +24,6 @@ from goclaw_py.records import (
     Summary,
     ToolCall,
 )
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from tests.support.stores import (
     ANN,
     BOB,

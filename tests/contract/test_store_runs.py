@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from goclaw_py.core.errors import Fenced, LeaseExpired, RunNotStarted
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.pagination import FOUND
@@ -22,7 +23,6 @@ from goclaw_py.records import (
     StoredRun,
     ToolCall,
 )
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.scheduler.models import Mode
 from tests.support.store_jobs import claim_one, claimed_job, run_for
 from tests.support.stores import (

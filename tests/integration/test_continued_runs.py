@@ -11,6 +11,7 @@ from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.core.approvals import ApprovalPolicy, Decision, OnUncertain
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import ApprovalNeeded, BudgetReached
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.run_events import Compacted, ToolEnded, ToolStarted, Usage
 from goclaw_py.core.run_steps import (
@@ -20,7 +21,7 @@ from goclaw_py.core.run_steps import (
     ResponseStep,
     RunStep,
 )
-from goclaw_py.runs.agent_loop import HistoryEntry, LoopEvent, Role, TextPart
+from goclaw_py.runs.agent_loop import LoopEvent, TextPart
 from tests.support.continued import ALL_CALLS, ORDER, STEERED, Journal, execute, pay, steered
 from tests.support.model_agents import ModelAgents, look_up
 from tests.support.model_server import ModelServer

@@ -16,8 +16,9 @@ import pytest
 from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import AgentError, BudgetReached
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.run_events import TextDelta, Usage
-from goclaw_py.runs.agent_loop import HistoryEntry, LoopEvent, ModelStep, Role, TextPart
+from goclaw_py.runs.agent_loop import LoopEvent, ModelStep, TextPart
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from tests.support.harness import Ways, a_process
 from tests.support.model_agents import ModelAgents, fails, look_up

@@ -12,8 +12,9 @@ import pytest
 
 from goclaw_py.agents import Thinking
 from goclaw_py.agents.models import Provider, RetryPolicy
+from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted
-from goclaw_py.runs.agent_loop import HistoryEntry, LoopEvent
+from goclaw_py.runs.agent_loop import LoopEvent
 from tests.support.model_agents import KEY, WAIT_S, ModelAgents, look_up
 from tests.support.model_server_orders import long_text
 from tests.support.toolbox import Functions

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from goclaw_py.agents.models import ModelAgent
+from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.run_events import TextDelta, Usage
 from goclaw_py.core.run_steps import RunStep
-from goclaw_py.runs.agent_loop import AgentResult, HistoryEntry, LoopEvent, ModelStep, RunRequest
+from goclaw_py.runs.agent_loop import AgentResult, LoopEvent, ModelStep, RunRequest
 from goclaw_py.runs.run_journal import step_of
 from tests.support.model_agents import look_up
 from tests.support.toolbox import Functions

@@ -31,6 +31,7 @@ from goclaw_py.chat.outbound.outbox_sender import OutboxSender
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import NoGateway, StoreUnavailable, ToolFailed
+from goclaw_py.core.history import Role
 from goclaw_py.core.ids import (
     CRON_LANE,
     MAIN_AGENT,
@@ -55,7 +56,7 @@ from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.records import Notice, Place, RecoveryReport, RunQuery
 from goclaw_py.records.bound import bind
-from goclaw_py.runs.agent_loop import AgentLoop, Role, RunRequest
+from goclaw_py.runs.agent_loop import AgentLoop, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.runs.toolbox import Toolbox, ToolContext, ToolSpec

@@ -14,6 +14,7 @@ import pytest
 
 from goclaw_py import MemoryStore as JobMemoryStore
 from goclaw_py.core.chat_commands import access_buttons
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
@@ -34,7 +35,6 @@ from goclaw_py.records import (
     Store,
 )
 from goclaw_py.records.people import about_request
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.schedule.jobs.embedded.job_scheduler import JobStorage
 from tests.support.memory_store import MemoryDatabase, MemoryStore
 

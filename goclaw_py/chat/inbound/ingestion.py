@@ -43,6 +43,7 @@ from goclaw_py.core.chat_commands import (
     our_command_of,
 )
 from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import (
     ExternalId,
@@ -60,7 +61,6 @@ from goclaw_py.records import AcceptedMessages, InboxKind, InboxRow, NewInbox, P
 from goclaw_py.records.approvals import ApprovalQuery
 from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs import speakers
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.session_settings import SessionSettings, as_it_stands
 from goclaw_py.runs.turn import Turn, as_they_ran, goes_on
 from goclaw_py.runs.turn_state import DROPPED, HELD

@@ -10,11 +10,11 @@ from goclaw_py.cli.output import plain
 from goclaw_py.cli.runs.why import explanation_lines
 from goclaw_py.cli.system.logs import log_line
 from goclaw_py.core.display_names import SHORT_ID
+from goclaw_py.core.history import Role
 from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.runs.command import facts_of, step_text
 from goclaw_py.operations.runs.operations import RunRecord
-from goclaw_py.runs.agent_loop import Role
 from goclaw_py.scheduler.texts import waits_for
 from goclaw_py.scheduler.views import RunView
 

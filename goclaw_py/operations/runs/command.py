@@ -34,6 +34,7 @@ from goclaw_py.cli.output import (
     since,
 )
 from goclaw_py.core.display_names import address
+from goclaw_py.core.history import Role
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.time.texts import duration
@@ -41,7 +42,6 @@ from goclaw_py.operations.control import Control
 from goclaw_py.operations.runs import HELP
 from goclaw_py.operations.runs.operations import RunRecord
 from goclaw_py.records import OutboxRow, RunFilter, RunQuery, StoredRun, ToolCall
-from goclaw_py.runs.agent_loop import Role
 from goclaw_py.runs.step_views import StepView
 from goclaw_py.scheduler.texts import waits_for
 from goclaw_py.scheduler.views import ActiveRuns

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from goclaw_py.core.actors import Least
+from goclaw_py.core.history import Role
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pagination import Cursor
@@ -28,7 +29,6 @@ from goclaw_py.records import (
     StoredEntry,
     StoredRun,
 )
-from goclaw_py.runs.agent_loop import Role
 from goclaw_py.runs.step_views import StepView, step_view
 from goclaw_py.scheduler.views import ActiveRuns, RunView
 

@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from goclaw_py.core.display_names import address, sender_words, short_id
 from goclaw_py.core.errors import NotFound
+from goclaw_py.core.history import Role
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
 from goclaw_py.core.session_keys import console_chat, is_direct_chat, job_of
@@ -32,7 +33,6 @@ from goclaw_py.operations.runs.operations import RUNNING
 from goclaw_py.operations.runs.steps import step_bars
 from goclaw_py.operations.runs.timeline import PARTS, draw, pile
 from goclaw_py.records import MOST_RUNS_COUNTED, MOST_RUNS_SEARCHED, RunFilter, RunQuery
-from goclaw_py.runs.agent_loop import Role
 from goclaw_py.web.message_text import sees_text
 from goclaw_py.web.pages.filters import (
     ANY_FAILURE,

@@ -25,6 +25,7 @@ from goclaw_py.chat.outbound.ok_token import AckResult, alert_key, is_silent, ju
 from goclaw_py.chat.outbound.places import place_name, where_read
 from goclaw_py.core.concurrency import in_thread_if_long
 from goclaw_py.core.errors import StoreError
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.retry import retry_until_available
@@ -32,7 +33,6 @@ from goclaw_py.core.targets import target_text
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import OutboxState, Place
 from goclaw_py.records.bound import BoundStore
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.replies.replies import Replies
 from goclaw_py.runs.tool_services import sessions_of
 from goclaw_py.schedule.heartbeat import texts as wording_heartbeat

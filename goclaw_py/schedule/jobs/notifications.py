@@ -38,6 +38,7 @@ from goclaw_py.chat.outbound.texts import done_before
 from goclaw_py.core.chat_commands import job_buttons
 from goclaw_py.core.concurrency import in_thread_if_long
 from goclaw_py.core.errors import StoreError
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
@@ -46,7 +47,6 @@ from goclaw_py.core.text import sentence
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.texts import ChatZone
 from goclaw_py.records import Place, Store, ToolCall
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.replies.replies import Replies
 from goclaw_py.runs.tool_services import sessions_of
 from goclaw_py.schedule.jobs import texts

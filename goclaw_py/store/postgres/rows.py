@@ -11,6 +11,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import orjson
 
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Sender, Target, TopicState
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -38,7 +39,6 @@ from goclaw_py.records import (
     Topic,
     Unanswered,
 )
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store.postgres.messages.message_json import (
     files_json,

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import fields, replace
 from datetime import datetime
 
+from goclaw_py.core.history import Role
 from goclaw_py.core.ids import AgentName, JobId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.pagination import FOUND, Cursor
@@ -32,7 +33,6 @@ from goclaw_py.records import (
     StoredRun,
     SubagentTask,
 )
-from goclaw_py.runs.agent_loop import Role
 from goclaw_py.schedule.jobs.models import Program
 from goclaw_py.store import job_reading
 from goclaw_py.store.text import storable

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.core.errors import Fenced, LeaseExpired, RunNotStarted
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -21,7 +22,6 @@ from goclaw_py.records import (
     StoredEntry,
     Summary,
 )
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.text import storable

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from goclaw_py.core.budget import NO_BUDGET, Budget
+from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.run_events import TextDelta
 from goclaw_py.runs.agent_loop import (
-    HistoryEntry,
     LoopEvent,
     ModelStep,
     RequestSent,

@@ -14,11 +14,12 @@ import uvloop
 
 from goclaw_py.agents.command import CommandSpec, OutputKind, UsagePaths
 from goclaw_py.core.errors import AgentError
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import TextDelta, Usage
 from goclaw_py.core.run_steps import ValueStep
 from goclaw_py.core.text import well_formed
-from goclaw_py.runs.agent_loop import HistoryEntry, LoopEvent, ModelStep, Role
+from goclaw_py.runs.agent_loop import LoopEvent, ModelStep
 from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.testing.clock import LoopClock
 from tests.unit.agents.programs import agent, ask, python, refused, request, until

@@ -35,8 +35,8 @@ from goclaw_py.agents.models.compaction import (
 )
 from goclaw_py.agents.models.history import to_entries
 from goclaw_py.core.errors import AgentError, BudgetReached
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.run_events import Compacted
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from tests.unit.agents.builders import Events
 
 WINDOW = 1_000

@@ -15,11 +15,12 @@ from opentelemetry.trace import StatusCode, format_trace_id
 
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import AgentError
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted, Usage
 from goclaw_py.observability import opentelemetry as tracing
 from goclaw_py.observability.opentelemetry import Tracing
-from goclaw_py.runs.agent_loop import AgentResult, Emit, HistoryEntry, ModelStep, Role, RunRequest
+from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Ignore, Return, Say, ScriptedAgent
 from goclaw_py.testing.agents import Step as Doing

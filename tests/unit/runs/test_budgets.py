@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from goclaw_py.core.budget import NO_BUDGET, Budget, BudgetScope, Limit, Spent
 from goclaw_py.core.errors import BudgetReached
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import NO_USAGE, TextDelta, Usage
 from goclaw_py.records import Store
 from goclaw_py.records.bound import bind
-from goclaw_py.runs.agent_loop import AgentResult, Emit, HistoryEntry, Role, RunRequest
+from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.runs.agent_loop import ModelStep as LoopStep
 from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, Limits
 from goclaw_py.testing.agents import Block, Do, Emitting, Return, Say, ScriptedAgent

@@ -13,11 +13,12 @@ import pytest
 
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.budget import Budget
+from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.ids import NodeId
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import NO_USAGE, Usage
 from goclaw_py.records import RunEnd, RunQuery
-from goclaw_py.runs.agent_loop import AgentResult, HistoryEntry, ModelStep, RunRequest
+from goclaw_py.runs.agent_loop import AgentResult, ModelStep, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.testing.agents import Do, Emitting, Fail, Return, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, until

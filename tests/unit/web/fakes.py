@@ -24,6 +24,7 @@ from goclaw_py.core.errors import (
     SessionBusy,
     StoreUnavailable,
 )
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
@@ -49,7 +50,6 @@ from goclaw_py.operations.sessions.operations import (
     Submitted,
 )
 from goclaw_py.records.bound import bind
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.events import live
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy

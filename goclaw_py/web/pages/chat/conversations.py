@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 
 from goclaw_py.chat.terminals import Uploads
 from goclaw_py.core.errors import NotFound
+from goclaw_py.core.history import Role
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, FIRST_CHAT, chat_of, is_chat_name
@@ -35,7 +36,6 @@ from goclaw_py.core.web_links import (
 )
 from goclaw_py.operations.control import Control
 from goclaw_py.records import RunQuery, Session, SessionQuery
-from goclaw_py.runs.agent_loop import Role
 from goclaw_py.web.pages.rendering import Read
 
 LISTED: Final = 100

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from goclaw_py.chat.outbound import approval_texts, texts
 from goclaw_py.core.approvals import Approval, Decision
 from goclaw_py.core.errors import ApprovalClosed, NotFound, UnknownZone
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Attachment
 from goclaw_py.core.session_keys import MAX_TITLE_CHARS, chat_of
@@ -25,7 +26,6 @@ from goclaw_py.core.time.zones import zone
 from goclaw_py.operations.approvals.page import LABELS
 from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import ApprovalQuery, RunQuery, StoredEntry
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.schedule.jobs.models import MAX_TEXT_CHARS
 from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation, by_day
 from goclaw_py.web.pages.chat.files import file_address, is_picture

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.core.errors import ChatGone, TopicGone, Undeliverable
+from goclaw_py.core.history import Role
 from goclaw_py.core.messages import (
     Inbound,
     InboundMessage,
@@ -18,7 +19,6 @@ from goclaw_py.core.messages import (
     TopicState,
 )
 from goclaw_py.records import OutboxState
-from goclaw_py.runs.agent_loop import Role
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel

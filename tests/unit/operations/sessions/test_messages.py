@@ -11,13 +11,13 @@ from typing import Final
 import pytest
 
 from goclaw_py.core.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
+from goclaw_py.core.history import Role
 from goclaw_py.core.ids import MAIN_AGENT, RunId
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.session_keys import child_session, job_session
 from goclaw_py.operations.jobs.models import JobDraft, Requester
 from goclaw_py.operations.sessions.operations import Sessions
 from goclaw_py.records import RunQuery
-from goclaw_py.runs.agent_loop import Role
 from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.schedule.jobs.schedule import Every
 from goclaw_py.testing.agents import Block, ScriptedAgent, echo

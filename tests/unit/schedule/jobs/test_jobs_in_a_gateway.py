@@ -12,12 +12,12 @@ from datetime import datetime
 import pytest
 
 from goclaw_py.core.errors import AgentError
+from goclaw_py.core.history import Role
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import ToolEnded, ToolStarted
 from goclaw_py.operations.jobs.models import JobChange, RunNow, StartedNow
 from goclaw_py.records import RunQuery
-from goclaw_py.runs.agent_loop import Role
 from goclaw_py.runs.instructions import Instructions
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import Job, JobState, Notify, TargetKind

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from goclaw_py.chat.terminals import TerminalMessage
 from goclaw_py.core.approvals import Approval
 from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.outcomes import Outcome
@@ -38,7 +39,6 @@ from goclaw_py.records import (
     StoredEntry,
     StoredRun,
 )
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
