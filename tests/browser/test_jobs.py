@@ -231,9 +231,12 @@ def test_the_jobs_that_are_shown_are_sorted_by_a_head(page: Page, dash: Dashboar
     page.reload()
     expect(names.first).to_have_text("sorted b")
     assert violations(page) == []
-    # Also over the pages of the list, and its tabs.
+    # Also over the pages of the list, its tabs and its filters.
     page.get_by_role("navigation", name="State").get_by_role("link", name="active").click()
     expect(page).to_have_url(re.compile(r"state=active&sort=jobs%3A1%3Adown"))
+    expect(names.first).to_have_text("sorted b")
+    page.get_by_role("search").get_by_role("button", name="Show").click()
+    expect(page).to_have_url(re.compile(r"name=sorted&.*sort=jobs%3A1%3Adown"))
     expect(names.first).to_have_text("sorted b")
     for job in jobs:
         dash.client.delete(f"/api/jobs/{job}")

@@ -71,7 +71,7 @@ class Deliveries:
         """Return an outgoing message. Raises ``NotFound``."""
         row = await self._store.outbox_row(row_id)
         if row is None:
-            raise NotFound(f"there is no delivery {row_id}")
+            raise NotFound(f"there is no delivery {row_id}", hint="; see: goclaw deliveries list")
         return row
 
     @operation(
@@ -109,7 +109,8 @@ class Deliveries:
         """Return an incoming message in any state. Raises ``NotFound``."""
         found = await self._store.dead_letter(row_id)
         if found is None:
-            raise NotFound(f"there is no incoming message {row_id}")
+            hint = "; see: goclaw deliveries incoming list"
+            raise NotFound(f"there is no incoming message {row_id}", hint=hint)
         return found
 
     @operation(

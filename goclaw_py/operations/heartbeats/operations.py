@@ -142,7 +142,8 @@ class HeartbeatService:
         """Return a heartbeat run. Raises ``NotFound``."""
         found = await self._store.heartbeat_run(heartbeat_run)
         if found is None:
-            raise NotFound(f"there is no heartbeat run {heartbeat_run!r}")
+            hint = "; see: goclaw heartbeat logs"
+            raise NotFound(f"there is no heartbeat run {heartbeat_run!r}", hint=hint)
         return found
 
     @operation("GET /api/heartbeats/{agent}/dry-run", Least.TEXT)

@@ -94,7 +94,8 @@ class People:
         if forget:
             await self._store.forget_name(Target(channel, account, sender_id))
         if not await self._store.revoke(channel, account, sender_id):
-            raise NotFound(f"nobody with the id {sender_id!r} is known on {channel}/{account}")
+            text = f"nobody with the id {sender_id!r} is known on {channel}/{account}"
+            raise NotFound(text, hint="; see: goclaw people list")
 
     @operation("GET /api/people/requests", Least.VIEWER, former="/api/pairing")
     async def requests(self) -> list[PairingApplicant]:
@@ -114,7 +115,8 @@ class People:
         """Approve the person with this pairing code. Raises ``NotFound``."""
         person = await self._store.approve(code_hash(code), guest=guest, now=self._clock.now())
         if person is None:
-            raise NotFound(f"no valid pairing request has the code {code!r}; codes last 60 minutes")
+            text = f"no valid pairing request has the code {code!r}; codes last 60 minutes"
+            raise NotFound(text, hint="; see: goclaw people list")
         return person
 
     @operation("GET /api/heard", Least.VIEWER)

@@ -67,7 +67,7 @@ class LiveSessions:
         """Store a message as an inbox row, so that a crash does not lose it (SPEC CRON-19)."""
         session = await self._store.session(SessionKey(key))
         if session is None:
-            raise NotFound(f"there is no session {key!r}")
+            raise NotFound(f"there is no session {key!r}", hint="; see: goclaw sessions list")
         target = await self._target_of(session)
         if not queue and await self._is_busy(session):
             raise SessionBusy

@@ -320,7 +320,7 @@ class Sessions:
         if found is None:
             found = await self._store.session(await find_session(self._store, key))
         if found is None:
-            raise NotFound(f"session {key!r} is gone")
+            raise NotFound(f"session {key!r} is gone", hint="; see: goclaw sessions list")
         return found
 
     # The last one: below it, ``list`` in a signature would be this method.

@@ -255,17 +255,18 @@ function follow(part) {
 
 // A table with data-sorts is sorted by the head that is pressed: the rows that are shown. The order
 // is kept when the live part brings new rows, and in the address: sort=NAME:COLUMN, with :down for
-// the largest first; links to other pages of the list keep it. A head with data-selects gets a checkbox that sets all those of that name.
+// the largest first; links to other pages of the list and its filters keep it. A head with data-selects gets a checkbox that sets all those of that name.
 const orders = new Map(); // of each table by its name: [column, descending]
 for (const one of new URL(location.href).searchParams.get("sort")?.split(",") ?? []) {
   const [name, column, way] = one.split(":");
   orders.set(name, [Number(column), way === "down"]);
 }
 
+const order = () => [...orders].map(([name, [column, isDown]]) => `${name}:${column}${isDown ? ":down" : ""}`).join(",");
+
 function sorted(link) {
   const address = new URL(link);
-  const told = [...orders].map(([name, [column, isDown]]) => `${name}:${column}${isDown ? ":down" : ""}`);
-  address.searchParams.set("sort", told.join(","));
+  address.searchParams.set("sort", order());
   return address;
 }
 
@@ -297,9 +298,8 @@ function sortTables(root) {
       button.title = "Sort the rows of this page";
       button.dataset.sort = `${name}:${place}`;
       head.replaceChildren(button);
-      const order = place !== column ? "none" : isDown ? "descending" : "ascending";
-      head.setAttribute("aria-sort", order);
-      button.dataset.order = order;
+      button.dataset.order = place !== column ? "none" : isDown ? "descending" : "ascending";
+      head.setAttribute("aria-sort", button.dataset.order);
     }
     if (column === undefined) continue;
     const rows = [...body.children];
@@ -320,6 +320,10 @@ document.addEventListener("click", ({ target }) => {
   sortTables(document);
   history.replaceState(history.state, "", sorted(location.href));
   document.querySelector(`button[data-sort="${sort}"]`)?.focus();
+});
+
+document.addEventListener("formdata", ({ target, formData }) => {
+  if (target.method === "get" && orders.size) formData.set("sort", order());
 });
 
 // ---------------------------------------------------------------- the timeline

@@ -106,7 +106,7 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
     assert text == "text\n  first\n  state    ]0;ownedsent\n"
     found = goclaw.data("deliveries", "incoming", "show", "8")
     assert found["row"]["message"]["attachments"][0]["size"] == 2048
-    unknown = "goclaw: there is no incoming message 99\n"
+    unknown = "goclaw: there is no incoming message 99; see: goclaw deliveries incoming list\n"
     assert goclaw("deliveries", "incoming", "show", "99") == Done(1, "", unknown)
 
 
@@ -148,7 +148,7 @@ def test_messages_are_tried_again_or_given_up(
     assert got.err.splitlines() == [
         "goclaw: message 10 is still in progress or waiting",
         "goclaw: message 12 is answered",
-        "goclaw: there is no incoming message 99",
+        "goclaw: there is no incoming message 99; see: goclaw deliveries incoming list",
     ]
     assert ids(control) == [8, 9, 10, 11, 12]
     assert goclaw("deliveries", "incoming", verb, "8", "9", "8") == Done(0, f"{does} 2\n", "")

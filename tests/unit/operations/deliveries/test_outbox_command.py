@@ -24,7 +24,7 @@ from tests.unit.web.fakes import FakeControl
 DEAD = replace(fakes.DEAD, id=7)
 EVERY_STATE = [DEAD, fake_names.GIVEN_UP, fake_names.SENT, fake_names.SENDING, fake_names.PENDING]
 CONTROL = {"\x1b", "\x07", "\r", "\u202e", "\u202d"}
-UNKNOWN = "goclaw: there is no delivery 99\n"
+UNKNOWN = "goclaw: there is no delivery 99; see: goclaw deliveries list\n"
 
 each_verb = pytest.mark.parametrize("verb", ["retry", "drop"])
 
@@ -220,10 +220,10 @@ def test_what_cannot_be_done_is_named(goclaw: Shell, database: FakeControl) -> N
     got = goclaw("deliveries", "retry", "7", "99", "5", "4", "98")
     assert (got.code, got.out) == (1, "retrying 1\n")
     assert got.err.splitlines() == [
-        "goclaw: there is no delivery 99",
+        "goclaw: there is no delivery 99; see: goclaw deliveries list",
         "goclaw: message 5 is sent, neither failed nor dropped",
         "goclaw: message 4 is sending, neither failed nor dropped",
-        "goclaw: there is no delivery 98",
+        "goclaw: there is no delivery 98; see: goclaw deliveries list",
     ]
     assert states(database)[7] == "waiting"
     got = goclaw("deliveries", "drop", "7", "3", "4", "5", "6")
