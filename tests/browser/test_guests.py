@@ -71,8 +71,16 @@ def test_a_guest_chats_and_nobody_else_sees_it(dash: Dashboard, enter: Enter) ->
     live(ann)
     press(ann, "New conversation")
     live(ann)
-    send(ann, "echo about a trip")
-    expect(answer).to_have_text("about a trip")
+    send(ann, "count to 5")
+    expect(answer).to_have_text("1 2 3 4 5")
+    here = ann.url
+    for words, number in (("2 3 4", 1), ("for ann", 1), ("nowhere", 0)):
+        ann.goto(f"/chat?search={words}")
+        expect(conversations(ann).get_by_role("listitem")).to_have_count(number)
+    bob.goto("/chat?search=2 3 4")
+    expect(conversations(bob).get_by_role("listitem")).to_have_count(0)
+    ann.goto(here)
+    live(ann)
     for path in ("/chat", "/chat?name=ann-1", "/chat?name=chat"):
         bob.goto(path)
         live(bob)

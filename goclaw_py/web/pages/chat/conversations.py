@@ -35,7 +35,14 @@ from goclaw_py.core.web_links import (
     searched_part,
 )
 from goclaw_py.operations.control import Control
-from goclaw_py.records import RunQuery, Session, SessionQuery
+from goclaw_py.records import (
+    MessageFilter,
+    OutboxQuery,
+    RunQuery,
+    Session,
+    SessionQuery,
+    StoredRun,
+)
 from goclaw_py.web.pages.rendering import Read
 
 LISTED: Final = 100
@@ -94,6 +101,7 @@ class Conversations:
 
     guest = ""
     """The guest whose conversations these are; "" is the operator."""
+    channel = _CHANNEL
     first = FIRST_CHAT
     """The conversation that is shown if none is named."""
 
@@ -140,8 +148,8 @@ class Conversations:
     async def all(self, search: str = "") -> list[StoredConversation]:
         """Return the conversations, the most recently active one first.
 
-        ``search``: only those with this text in their title, their name or a message of the person,
-        whatever the case.
+        ``search``: only those with this text in their title, their name or a message, whatever the
+        case.
         """
         found = await self.control.sessions.list(
             SessionQuery(channel=_CHANNEL, search=search, limit=LISTED)
@@ -160,23 +168,33 @@ class Conversations:
 
     def name_of(self, session: SessionKey) -> str:
         """Return the name of a conversation; "" for other sessions."""
-        match chat_of(session):
-            case Target(channel, _, chat, None) if channel == _CHANNEL:
-                return chat
-            case _:
-                return ""
+        chat = chat_of(session)
+        return "" if chat is None else self.name_in(chat)
+
+    def name_in(self, chat: Target) -> str:
+        """Return the name of the conversation in a chat; "" for other chats."""
+        return chat.chat if (chat.channel, chat.thread) == (_CHANNEL, None) else ""
 
     async def _with_text(self, search: str, found: Iterable[Session]) -> list[Session]:
-        """Return further conversations in which a person has said a text."""
+        """Return further conversations in which a person or the agent has said a text."""
         if not search:
             return []
         known = {session.key for session in found}
-        runs = await self.control.runs.list(RunQuery(search=search, limit=_MOST))
-        keys = dict.fromkeys(run.session for run in runs if self.owns(run.session))
+        only = MessageFilter(channel=self.channel, text=search)
+        asked, sent = await asyncio.gather(
+            self.control.runs.list(RunQuery(search=search, limit=_MOST)),
+            self.control.deliveries.outbox(OutboxQuery(only=only, limit=_MOST)),
+        )
+        keys = dict.fromkeys(run.session for run in asked if self.owns(run.session))
+        answered = {one.message.target: one.message.run_id for one in sent}
+        runs = [run for chat, run in answered.items() if run and self.name_in(chat)][:_MOST_FOUND]
+        for run in await asyncio.gather(*map(self.control.runs.get, runs), return_exceptions=True):
+            if isinstance(run, StoredRun):  # the others were deleted
+                keys[run.session] = None
         more = [key for key in keys if key not in known][:_MOST_FOUND]
         read = (self.control.sessions.get(key) for key in more)
         answers = await asyncio.gather(*read, return_exceptions=True)
-        return [one for one in answers if isinstance(one, Session)]  # the others were deleted
+        return [one for one in answers if isinstance(one, Session)]  # as above
 
     def _newest(self, sessions: list[Session]) -> list[Session]:
         """Return the most recently active session of each conversation."""
@@ -207,6 +225,7 @@ class GuestConversations(Conversations):
     of somebody else (SPEC CHAN-13).
     """
 
+    channel = WEB
     first = FIRST_CONVERSATION
 
     def __init__(self, control: Control, parts: SiteParts, guest: str) -> None:
@@ -230,12 +249,10 @@ class GuestConversations(Conversations):
             if one.session.key in said or search.casefold() in one.heading.casefold()
         ]
 
-    def name_of(self, session: SessionKey) -> str:
-        match chat_of(session):
-            case Target(channel, _, chat, None) if channel == WEB:
-                return conversation_of(self.guest, chat) or ""
-            case _:
-                return ""
+    def name_in(self, chat: Target) -> str:
+        if (chat.channel, chat.thread) != (WEB, None):
+            return ""
+        return conversation_of(self.guest, chat.chat) or ""
 
     async def find(self, name: str, agent: str = "") -> Conversation:
         found = await super().find(name, agent)
