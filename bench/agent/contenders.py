@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 from goclaw_py.agents import AgentSpec, build_agent
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import MAIN_AGENT, RunId, SessionKey
+from goclaw_py.core.messages import HistoryEntry, Role
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.runs.agent_loop import LoopEvent, RunRequest, TextPart
 from goclaw_py.runs.toolbox import ToolSpec

@@ -11,9 +11,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.messages import (
+    HistoryEntry,
+    InboundMessage,
+    OutboundMessage,
+    PeerKind,
+    Role,
+    Sender,
+    Target,
+)
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.records import NewInbox, NewRun, Node, RunEnd, ToolCall
 from goclaw_py.store.postgres import Address, PostgresStore, connection

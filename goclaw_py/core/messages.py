@@ -1,4 +1,4 @@
-"""Messages between people and agents, as channels exchange them."""
+"""Messages between people and agents, as channels exchange them and as histories have them."""
 
 from __future__ import annotations
 
@@ -321,3 +321,26 @@ class OutboundMessage:
     def in_general(self) -> OutboundMessage:
         """Return the same message for the general topic of its chat, without a reply."""
         return replace(self, target=self.target.whole_chat, reply_to=None, draft=None)
+
+
+class Role(StrEnum):
+    """The author of a history entry."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@value(frozen=True, slots=True)
+class HistoryEntry:
+    """The request or the reply of one turn in a session's history.
+
+    ``text`` is readable by every loop and by people. ``native`` is the same in the format of the
+    loop that wrote it (JSON bytes), which that loop reads without loss; ``format`` names this
+    format, for example ``"pydantic-ai"``. ``files`` of the workspace came or went with it.
+    """
+
+    role: Role
+    text: str
+    native: bytes | None = None
+    format: str | None = None
+    files: tuple[OutFile, ...] = ()

@@ -8,7 +8,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final, Protocol
 
-from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.ids import (
     AgentName,
     HeartbeatRunId,
@@ -18,7 +17,7 @@ from goclaw_py.core.ids import (
     RunId,
     SessionKey,
 )
-from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
+from goclaw_py.core.messages import HistoryEntry, LostDraft, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import NO_USAGE, RunNote, Usage

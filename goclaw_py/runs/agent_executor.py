@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from goclaw_py.core.budget import Budget, BudgetScope, Limit
 from goclaw_py.core.concurrency import in_thread_if_long
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.history import Role
 from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.messages import PeerKind, Role, Target
 from goclaw_py.core.metrics import NO_METER, MetricsRecorder
 from goclaw_py.core.outcomes import Ending, Trigger
 from goclaw_py.core.run_events import RunNote, RunNoted, TextDelta, Usage

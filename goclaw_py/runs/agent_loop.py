@@ -29,9 +29,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from goclaw_py.core.budget import NO_BUDGET, Budget
-from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.core.messages import FileKind, HistoryEntry, OutFile
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.run_events import AgentEvent, RunNoted, Usage
 from goclaw_py.core.run_steps import NewMessagesStep, ResponseStep, RunStep, ValueStep

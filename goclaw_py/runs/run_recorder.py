@@ -25,8 +25,7 @@ from goclaw_py.core.errors import (
     ChainLimitReached,
     NotContinued,
 )
-from goclaw_py.core.history import HistoryEntry, Role
-from goclaw_py.core.messages import OutFile
+from goclaw_py.core.messages import HistoryEntry, OutFile, Role
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.run_events import (
     NO_USAGE,

@@ -15,9 +15,8 @@ from goclaw_py.chat.outbound.ok_token import HEARTBEAT_OK, without_token
 from goclaw_py.chat.outbound.places import where_read
 from goclaw_py.core.concurrency import in_thread_if_long
 from goclaw_py.core.errors import StoreError, ToolFailed
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.core.messages import HistoryEntry, OutboundMessage, PeerKind, Role, Target
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.session_keys import chat_session
 from goclaw_py.core.text import is_blank

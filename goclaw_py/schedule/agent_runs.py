@@ -17,8 +17,8 @@ from goclaw_py.chat.access.incident_alerts import IncidentAlerts
 from goclaw_py.chat.channel import Channel
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.errors import AgentError, ApprovalNeeded, Fenced, is_transient
-from goclaw_py.core.history import Role
 from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.messages import Role
 from goclaw_py.core.metrics import MetricsRecorder
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.run_events import RunNote

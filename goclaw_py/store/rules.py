@@ -10,7 +10,6 @@ from typing import Final
 from goclaw_py.chat.access import access_texts
 from goclaw_py.chat.outbound import approval_texts, texts
 from goclaw_py.core.approvals import Decision
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import (
     AgentName,
     HeartbeatRunId,
@@ -19,7 +18,14 @@ from goclaw_py.core.ids import (
     RunId,
     SessionKey,
 )
-from goclaw_py.core.messages import InboundMessage, LostDraft, OutboundMessage, Target
+from goclaw_py.core.messages import (
+    HistoryEntry,
+    InboundMessage,
+    LostDraft,
+    OutboundMessage,
+    Role,
+    Target,
+)
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.session_keys import chat_session, peer_of
 from goclaw_py.records import (

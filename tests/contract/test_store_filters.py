@@ -7,9 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.core.history import Role
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import Role, Target
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.records import (
     ALL_MESSAGES,

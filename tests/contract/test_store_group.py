@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from goclaw_py.core.errors import Fenced, RunNotStarted
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import LostDraft, Target
+from goclaw_py.core.messages import HistoryEntry, LostDraft, Role, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import Usage
 from goclaw_py.records import (

@@ -8,9 +8,8 @@ from datetime import datetime
 import pytest
 
 from goclaw_py.core.display_names import KnownNames
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import HistoryEntry, Role, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import ToolStarted, Usage
 from goclaw_py.core.run_steps import ResponseStep

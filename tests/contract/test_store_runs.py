@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 
 from goclaw_py.core.errors import Fenced, LeaseExpired, RunNotStarted
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import HistoryEntry, Role
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.pagination import FOUND
 from goclaw_py.core.run_events import NO_USAGE, RunNote, Usage

@@ -11,8 +11,8 @@ from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.core.approvals import ApprovalPolicy, Decision, OnUncertain
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import ApprovalNeeded, BudgetReached
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import HistoryEntry, Role
 from goclaw_py.core.run_events import Compacted, ToolEnded, ToolStarted, Usage
 from goclaw_py.core.run_steps import (
     MOST_STORED,

@@ -16,7 +16,7 @@ import pytest
 from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import AgentError, BudgetReached
-from goclaw_py.core.history import HistoryEntry, Role
+from goclaw_py.core.messages import HistoryEntry, Role
 from goclaw_py.core.run_events import TextDelta, Usage
 from goclaw_py.runs.agent_loop import LoopEvent, ModelStep, TextPart
 from goclaw_py.scheduler.models import Mode, QueuePolicy

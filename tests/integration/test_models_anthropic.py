@@ -12,7 +12,7 @@ import pytest
 
 from goclaw_py.agents import Thinking
 from goclaw_py.agents.models import Provider, RetryPolicy
-from goclaw_py.core.history import HistoryEntry
+from goclaw_py.core.messages import HistoryEntry
 from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.runs.agent_loop import LoopEvent
 from tests.support.model_agents import KEY, WAIT_S, ModelAgents, look_up

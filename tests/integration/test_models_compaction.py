@@ -16,8 +16,8 @@ from goclaw_py.agents.models import ModelAgent, Provider, RetryPolicy
 from goclaw_py.agents.models.compaction import TASK
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import AgentError, BudgetReached
-from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import HistoryEntry
 from goclaw_py.core.run_events import Compacted, TextDelta
 from goclaw_py.runs.agent_loop import AgentResult
 from tests.support import model_server_openai as openai

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.history import HistoryEntry, Role
+from goclaw_py.core.messages import HistoryEntry, Role
 from goclaw_py.core.run_events import RunNote, RunNoted, ToolEnded, ToolStarted
 from tests.support.model_agents import ModelAgents, look_up, url
 from tests.support.model_server import ModelServer

@@ -11,7 +11,7 @@ from pydantic_ai.messages import TextPart, ThinkingPart
 from goclaw_py.agents.models import Provider
 from goclaw_py.agents.models.history import to_messages
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.history import Role
+from goclaw_py.core.messages import Role
 from goclaw_py.core.outcomes import Trigger
 from tests.support.model_agents import ModelAgents
 from tests.support.model_server_orders import Answer, Call, Finish

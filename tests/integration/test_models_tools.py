@@ -14,9 +14,8 @@ from aiohttp import web
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.core.errors import AgentError, ToolFailed
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import FileKind
+from goclaw_py.core.messages import FileKind, HistoryEntry, Role
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.runs.agent_loop import FilePart, RunRequest

@@ -119,7 +119,7 @@ async def test_a_stream_without_any_usage_is_estimated(agents: ModelAgents) -> N
 
 async def test_summaries_count_too(agents: ModelAgents) -> None:
     agent: ModelAgent = agents.make(model="usage null say short", context_window=2_000)
-    from goclaw_py.core.history import HistoryEntry, Role
+    from goclaw_py.core.messages import HistoryEntry, Role
 
     history = [HistoryEntry(role, "long " * 100) for _ in range(8) for role in Role]
     done = await execute(agent, request("hello", history=history))

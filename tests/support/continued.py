@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from goclaw_py.agents.models import ModelAgent
-from goclaw_py.core.history import HistoryEntry
+from goclaw_py.core.messages import HistoryEntry
 from goclaw_py.core.run_events import TextDelta, Usage
 from goclaw_py.core.run_steps import RunStep
 from goclaw_py.runs.agent_loop import AgentResult, LoopEvent, ModelStep, RunRequest

@@ -31,7 +31,6 @@ from goclaw_py.chat.outbound.outbox_sender import OutboxSender
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import NoGateway, StoreUnavailable, ToolFailed
-from goclaw_py.core.history import Role
 from goclaw_py.core.ids import (
     CRON_LANE,
     MAIN_AGENT,
@@ -41,7 +40,7 @@ from goclaw_py.core.ids import (
     NodeId,
     SessionKey,
 )
-from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.messages import InboundMessage, PeerKind, Role, Sender, Target
 from goclaw_py.core.metrics import NO_METER, MetricsRecorder
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.session_keys import (

@@ -14,9 +14,16 @@ import pytest
 
 from goclaw_py import MemoryStore as JobMemoryStore
 from goclaw_py.core.chat_commands import access_buttons
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.messages import (
+    HistoryEntry,
+    InboundMessage,
+    OutboundMessage,
+    PeerKind,
+    Role,
+    Sender,
+    Target,
+)
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.records import (
     DeadLetter,

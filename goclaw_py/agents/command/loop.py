@@ -16,8 +16,8 @@ from goclaw_py.agents.command.spec import Call, CommandSpec, ProgramInput
 from goclaw_py.agents.command.talk import Talk, too_much
 from goclaw_py.agents.models.scrub import hide
 from goclaw_py.core.errors import AgentError, NotContinued
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import HistoryEntry, Role
 from goclaw_py.core.run_events import NO_USAGE, TextDelta
 from goclaw_py.core.run_steps import ValueStep
 from goclaw_py.core.storable import storable_json

@@ -29,7 +29,7 @@ from pydantic_ai.messages import (
 from goclaw_py.agents.models.history import load, mark_of
 from goclaw_py.agents.models.repair import repair_history
 from goclaw_py.core.errors import AgentError, BudgetReached
-from goclaw_py.core.history import HistoryEntry, Role
+from goclaw_py.core.messages import HistoryEntry, Role
 from goclaw_py.core.run_events import Compacted
 from goclaw_py.core.text import truncate
 from goclaw_py.runs.agent_loop import Emit

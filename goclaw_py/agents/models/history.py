@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 )
 
 from goclaw_py.core.concurrency import in_thread_if_long
-from goclaw_py.core.history import HistoryEntry, Role
+from goclaw_py.core.messages import HistoryEntry, Role
 from goclaw_py.core.storable import storable
 from goclaw_py.core.text import is_blank, well_formed_json
 from goclaw_py.runs.thoughts import separate

@@ -32,7 +32,7 @@ from goclaw_py.agents.models.repair import Repair
 from goclaw_py.agents.models.replay import Replay
 from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.core.concurrency import LONG, in_thread_if_long
-from goclaw_py.core.history import HistoryEntry
+from goclaw_py.core.messages import HistoryEntry
 from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.core.storable import storable
 from goclaw_py.runs.agent_loop import Emit

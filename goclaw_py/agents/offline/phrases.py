@@ -12,7 +12,7 @@ import re
 from goclaw_py.agents.offline.turn import Answer, OfflineTurn, phrase, quote
 from goclaw_py.chat.outbound.ok_token import HEARTBEAT_OK, without_token
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.history import Role
+from goclaw_py.core.messages import Role
 from goclaw_py.core.run_events import TextDelta
 from goclaw_py.core.text import is_blank, truncate
 from goclaw_py.schedule.heartbeat.checklist.lines import unescaped

@@ -43,13 +43,14 @@ from goclaw_py.core.chat_commands import (
     our_command_of,
 )
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import (
     ExternalId,
+    HistoryEntry,
     Inbound,
     InboundMessage,
     PeerKind,
+    Role,
     Target,
     external_id,
 )

@@ -10,7 +10,7 @@ from goclaw_py.cli.output import plain
 from goclaw_py.cli.runs.why import explanation_lines
 from goclaw_py.cli.system.logs import log_line
 from goclaw_py.core.display_names import SHORT_ID
-from goclaw_py.core.history import Role
+from goclaw_py.core.messages import Role
 from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.runs.command import facts_of, step_text

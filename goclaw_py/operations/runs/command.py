@@ -34,8 +34,8 @@ from goclaw_py.cli.output import (
     since,
 )
 from goclaw_py.core.display_names import address
-from goclaw_py.core.history import Role
 from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.messages import Role
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.control import Control

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from goclaw_py.core.actors import Least
-from goclaw_py.core.history import Role
 from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Role
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.text import without_source

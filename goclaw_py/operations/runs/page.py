@@ -24,8 +24,8 @@ from starlette.routing import Route
 
 from goclaw_py.core.display_names import address, sender_words, short_id
 from goclaw_py.core.errors import NotFound
-from goclaw_py.core.history import Role
 from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.messages import Role
 from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
 from goclaw_py.core.session_keys import console_chat, is_direct_chat, job_of
 from goclaw_py.core.text import first_words, without_source

@@ -25,9 +25,8 @@ from goclaw_py.chat.outbound.ok_token import AckResult, alert_key, is_silent, ju
 from goclaw_py.chat.outbound.places import place_name, where_read
 from goclaw_py.core.concurrency import in_thread_if_long
 from goclaw_py.core.errors import StoreError
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.messages import HistoryEntry, OutboundMessage, Role, Target
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.targets import target_text
 from goclaw_py.core.time.clock import Clock

@@ -38,9 +38,8 @@ from goclaw_py.chat.outbound.texts import done_before
 from goclaw_py.core.chat_commands import job_buttons
 from goclaw_py.core.concurrency import in_thread_if_long
 from goclaw_py.core.errors import StoreError
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.messages import HistoryEntry, OutboundMessage, Role, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.targets import Route, chat_of
 from goclaw_py.core.text import sentence

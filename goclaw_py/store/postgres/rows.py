@@ -11,9 +11,8 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import orjson
 
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, SessionKey
-from goclaw_py.core.messages import OutboundMessage, Sender, Target, TopicState
+from goclaw_py.core.messages import HistoryEntry, OutboundMessage, Role, Sender, Target, TopicState
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import RunNote, Usage
 from goclaw_py.records import (

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import fields, replace
 from datetime import datetime
 
-from goclaw_py.core.history import Role
 from goclaw_py.core.ids import AgentName, JobId, RunId, SessionKey
+from goclaw_py.core.messages import Role
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.pagination import FOUND, Cursor
 from goclaw_py.core.run_events import NO_USAGE, Usage

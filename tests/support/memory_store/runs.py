@@ -7,9 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.core.errors import Fenced, LeaseExpired, RunNotStarted
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.messages import HistoryEntry, InboundMessage, Role
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_steps import NewMessagesStep
 from goclaw_py.core.session_keys import run_of_announcement

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from goclaw_py.core.budget import NO_BUDGET, Budget
-from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import HistoryEntry
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.run_events import TextDelta
 from goclaw_py.runs.agent_loop import (

@@ -13,8 +13,8 @@ import pytest
 
 from goclaw_py.agents.command import CommandAgent, CommandSpec
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import HistoryEntry
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.runs.agent_loop import AgentResult, RunRequest, TextPart
 

@@ -14,7 +14,7 @@ import uvloop
 
 from goclaw_py.agents.command import CommandSpec, OutputKind, UsagePaths
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.history import HistoryEntry, Role
+from goclaw_py.core.messages import HistoryEntry, Role
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import TextDelta, Usage
 from goclaw_py.core.run_steps import ValueStep

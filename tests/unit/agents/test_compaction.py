@@ -35,7 +35,7 @@ from goclaw_py.agents.models.compaction import (
 )
 from goclaw_py.agents.models.history import to_entries
 from goclaw_py.core.errors import AgentError, BudgetReached
-from goclaw_py.core.history import HistoryEntry, Role
+from goclaw_py.core.messages import HistoryEntry, Role
 from goclaw_py.core.run_events import Compacted
 from tests.unit.agents.builders import Events
 

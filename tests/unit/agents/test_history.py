@@ -28,7 +28,7 @@ from goclaw_py.agents.models.history import (
     to_entries,
     to_messages,
 )
-from goclaw_py.core.history import Role
+from goclaw_py.core.messages import Role
 
 NOTE = "[stopped]"
 PROMPT = "the prompt"

@@ -8,8 +8,7 @@ import pytest
 
 from goclaw_py.agents.offline import MAX_COUNT, PHRASES, OfflineAgent
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.history import HistoryEntry, Role
-from goclaw_py.core.messages import FileKind
+from goclaw_py.core.messages import FileKind, HistoryEntry, Role
 from goclaw_py.runs.agent_loop import FilePart, TextPart
 from tests.unit.agents.builders import Coming, Events, request
 

@@ -15,8 +15,8 @@ from opentelemetry.trace import StatusCode, format_trace_id
 
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, RunId
+from goclaw_py.core.messages import HistoryEntry, Role
 from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted, Usage
 from goclaw_py.observability import opentelemetry as tracing
 from goclaw_py.observability.opentelemetry import Tracing

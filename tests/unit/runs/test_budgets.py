@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from goclaw_py.core.budget import NO_BUDGET, Budget, BudgetScope, Limit, Spent
 from goclaw_py.core.errors import BudgetReached
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import HistoryEntry, Role
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import NO_USAGE, TextDelta, Usage
 from goclaw_py.records import Store

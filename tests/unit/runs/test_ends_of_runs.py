@@ -13,8 +13,8 @@ import pytest
 
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.budget import Budget
-from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.ids import NodeId
+from goclaw_py.core.messages import HistoryEntry
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import NO_USAGE, Usage
 from goclaw_py.records import RunEnd, RunQuery

@@ -24,9 +24,16 @@ from goclaw_py.core.errors import (
     SessionBusy,
     StoreUnavailable,
 )
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.messages import (
+    HistoryEntry,
+    InboundMessage,
+    OutboundMessage,
+    PeerKind,
+    Role,
+    Sender,
+    Target,
+)
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage

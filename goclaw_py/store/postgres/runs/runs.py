@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol, TypeVar
 import orjson
 
 from goclaw_py.core.errors import Fenced, LeaseExpired, RunNotStarted, StoreError
-from goclaw_py.core.history import HistoryEntry
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import HistoryEntry
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.records import NewRun, Notice, RunEnd, RunSoFar, RunStartResult
 from goclaw_py.scheduler.models import Mode

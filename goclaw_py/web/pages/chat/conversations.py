@@ -21,9 +21,8 @@ from starlette.exceptions import HTTPException
 
 from goclaw_py.chat.terminals import Uploads
 from goclaw_py.core.errors import NotFound
-from goclaw_py.core.history import Role
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, SessionKey
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import Role, Target
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, FIRST_CHAT, chat_of, is_chat_name
 from goclaw_py.core.text import first_words
 from goclaw_py.core.web_links import (

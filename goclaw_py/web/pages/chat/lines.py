@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from goclaw_py.chat.outbound import texts
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Attachment
+from goclaw_py.core.messages import Attachment, HistoryEntry, Role
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import StoredEntry, StoredRun, Unanswered

@@ -17,9 +17,8 @@ from starlette.routing import Route
 from goclaw_py.chat.outbound import approval_texts, texts
 from goclaw_py.core.approvals import Approval, Decision
 from goclaw_py.core.errors import ApprovalClosed, NotFound, UnknownZone
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.messages import Attachment
+from goclaw_py.core.messages import Attachment, HistoryEntry, Role
 from goclaw_py.core.session_keys import MAX_TITLE_CHARS, chat_of
 from goclaw_py.core.text import truncate
 from goclaw_py.core.time.zones import zone

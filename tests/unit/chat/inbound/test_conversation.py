@@ -13,8 +13,7 @@ from goclaw_py.chat.commands.start import GREETING
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.chat_commands import NAMES, retry_buttons
 from goclaw_py.core.errors import AgentError, StoreUnavailable
-from goclaw_py.core.history import HistoryEntry, Role
-from goclaw_py.core.messages import InboundMessage, PeerKind
+from goclaw_py.core.messages import HistoryEntry, InboundMessage, PeerKind, Role
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import ButtonsUsed, RunEnded, RunStarted, RunText, RunWaits, Usage
 from goclaw_py.records import OutboxQuery, OutboxState

@@ -13,8 +13,7 @@ from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.chat.outbound import texts
 from goclaw_py.chat.outbound import texts as wording
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.history import Role
-from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.messages import PeerKind, Role
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.runs.agent_loop import AgentResult, Emit, MessagePart, RunRequest
 from goclaw_py.scheduler.models import Mode, QueuePolicy

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.core.errors import ChatGone, TopicGone, Undeliverable
-from goclaw_py.core.history import Role
 from goclaw_py.core.messages import (
     Inbound,
     InboundMessage,
     OutboundMessage,
     PeerKind,
+    Role,
     Target,
     TopicChanged,
     TopicState,

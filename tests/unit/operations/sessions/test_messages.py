@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 from goclaw_py.core.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
-from goclaw_py.core.history import Role
 from goclaw_py.core.ids import MAIN_AGENT, RunId
+from goclaw_py.core.messages import Role
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.session_keys import child_session, job_session
 from goclaw_py.operations.jobs.models import JobDraft, Requester

@@ -12,8 +12,8 @@ from datetime import datetime
 import pytest
 
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.history import Role
 from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import Role
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import ToolEnded, ToolStarted
 from goclaw_py.operations.jobs.models import JobChange, RunNow, StartedNow

@@ -12,9 +12,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from goclaw_py.core.approvals import Decision
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, RunId
-from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.core.messages import FileKind, HistoryEntry, OutFile, Role
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import SessionQuery, StoredEntry, Unanswered

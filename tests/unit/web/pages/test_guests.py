@@ -20,9 +20,8 @@ from starlette.routing import Route
 from goclaw_py.chat.terminals import TerminalMessage
 from goclaw_py.core.approvals import Approval
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.history import HistoryEntry, Role
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.core.messages import FileKind, HistoryEntry, OutFile, Role
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.web_links import LINK_LASTS, SIGN_IN_LASTS, secret_hash
 from goclaw_py.operations.approvals.operations import Approvals
