@@ -15,6 +15,7 @@ from typing import Final
 from goclaw_py.chat import commands
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
 from goclaw_py.core.chat_commands import GUEST_MENU, MENU, Command, TypedCommand
+from goclaw_py.core.web_links import WEB
 
 _NOT_COMMANDS: Final = ("handlers", "registry")
 
@@ -22,13 +23,16 @@ _EXAMPLES: Final = (
     "Examples:",
     "/jobs pause 2 - pause the second job of /jobs",
     "/timezone Europe/Paris - set your time zone",
-    "Reply /stop to one of your messages to stop only that one.",
 )
+_REPLY_EXAMPLE: Final = "Reply /stop to one of your messages to stop only that one."
+_WITHOUT_REPLIES: Final = ("console", WEB)
+"""The channels in which a message cannot be a reply to another one."""
 _OWNER_EXAMPLES: Final = ("/heartbeat add every 2h: is the build green?", "/mute until 18:00")
 
 
 async def _help(use: CommandUse) -> str:
-    return help_text(owner=use.is_by_owner)
+    can_reply = use.row.message.target.channel not in _WITHOUT_REPLIES
+    return help_text(owner=use.is_by_owner, can_reply=can_reply)
 
 
 def _commands() -> Iterator[ChatCommand]:
@@ -50,11 +54,15 @@ def words_read(command: Command) -> int | None:
     return COMMANDS[command.name].words_read(command) if isinstance(command, TypedCommand) else 0
 
 
-def help_text(*, owner: bool) -> str:
-    """Return the answer to ``/help``: the menu of the reader's role in groups, and examples."""
+def help_text(*, owner: bool, can_reply: bool = True) -> str:
+    """Return the answer to ``/help``: the menu of the reader's role in groups, and examples.
+
+    ``can_reply``: whether a message of the chat can be a reply to another one.
+    """
     menu = MENU if owner else GUEST_MENU
     lines = ["Write to me in plain words, for example: remind me in 20 minutes to call Ann."]
     for group in HelpGroup:
         of_group = [f"/{name} - {what}" for name, what in menu if COMMANDS[name].group is group]
         lines += ["", f"{group}:", *of_group] if of_group else []
-    return "\n".join([*lines, "", *_EXAMPLES, *(_OWNER_EXAMPLES if owner else ())])
+    examples = [*_EXAMPLES, *([_REPLY_EXAMPLE] if can_reply else [])]
+    return "\n".join([*lines, "", *examples, *(_OWNER_EXAMPLES if owner else ())])

@@ -36,7 +36,7 @@ from goclaw_py.records import InboxKind, InboxRow
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
-from tests.support.harness import Ways, a_process, message, session_of
+from tests.support.harness import Ways, a_process, message, session_of, until
 
 
 def test_every_command_is_declared_and_no_other() -> None:
@@ -51,6 +51,17 @@ def test_help_names_every_command_of_the_menu() -> None:
     assert {f"/{name} - {what}" for name, what in MENU} <= set(lines)
     assert len(lines) == len(set(lines))
     assert {f"{group}:" for group in HelpGroup} <= set(help_text(owner=True).splitlines())
+
+
+@pytest.mark.parametrize(("channel", "can_reply"), [("telegram", True), ("console", False)])
+async def test_help_offers_a_reply_only_where_messages_have_replies(
+    channel: str, can_reply: bool
+) -> None:
+    """Found by use: the web chat offered it."""
+    async with a_process(channels=(RecordingChannel(channel),)) as gateway:
+        await gateway.gateway.accept([message("/help", channel=channel)])
+        await until(lambda: bool(gateway.channel.texts("ann")))
+        assert ("Reply /stop" in gateway.channel.texts("ann")[0]) is can_reply
 
 
 async def test_the_help_of_a_guest_has_only_what_guests_may_use() -> None:
