@@ -43,17 +43,19 @@ def routes(service: PageServices) -> list[Route]:
         approval, decision = fields.get("id", ""), fields.get("decision", "")
         if not approval or decision not in (*ABOUT_APPROVAL, *ABOUT_OUTCOME):
             raise HTTPException(422, "an answer has the id of the approval and a decision")
-        rule = fields.get("rule", "")
+        rule, chat = fields.get("rule", ""), fields.get("name", "")
+        # A question that was asked in the chat leads back there.
+        back = partial(back_to, "/chat", name=chat) if chat else partial(back_to, "/approvals")
         if decision == Decision.ALWAYS and not rule:
-            return await _rule(service, request, approval)
+            return await _rule(service, request, approval, chat)
         try:
             done = await control.approvals.decide(approval, Decision(decision), rule=rule)
         except (ApprovalClosed, NotFound):
             # Another person was faster, for example in the chat.
-            return back_to("/approvals", "late")
+            return back("late")
         word = "denied" if decision == Decision.DENY else "allowed"
         notice = f"{word} {done.request.tool}" if decision in ABOUT_APPROVAL else "answered"
-        return back_to("/approvals", notice)
+        return back(notice)
 
     async def revoke(request: Request) -> Response:
         fields = await form(request)
@@ -76,13 +78,13 @@ def routes(service: PageServices) -> list[Route]:
     ]
 
 
-async def _rule(service: PageServices, request: Request, approval: str) -> Response:
-    """Show the rule that “always allow” adds."""
+async def _rule(service: PageServices, request: Request, approval: str, chat: str) -> Response:
+    """Show the rule that “always allow” adds. ``chat``: the conversation that leads here, or ""."""
     try:
         asked = await service.control.approvals.get(approval)
     except NotFound:
         return back_to("/approvals", "late")
-    facts = {"title": "Always allow a tool", "path": "/approvals", "asked": asked}
+    facts = {"title": "Always allow a tool", "path": "/approvals", "asked": asked, "chat": chat}
     facts["rule"] = approval_texts.rule(asked.agent, asked.request.tool)
     return service.answer(request, "approvals/rule.html", facts)
 

@@ -46,6 +46,17 @@ async def test_a_tool_is_always_allowed_only_after_a_look_at_the_rule(
     assert control.questions.asked[0].decision is Decision.ALWAYS
 
 
+async def test_a_question_of_the_chat_leads_back_to_the_chat(browser: Browser) -> None:
+    """Found by use: Back led to the list of approvals."""
+    always = {"id": PAY.id, "decision": "always", "name": "trip"}
+    answer = await browser.post(f"{PAGE}/decide", data=always, headers=ORIGIN)
+    assert 'href="/chat?name=trip">Back' in answer.text
+    assert 'name="name" value="trip"' in answer.text
+    back = "/chat?name=trip&notice=allowed+pay"
+    await browser.leads(f"{PAGE}/decide", back, rule="pay", **always)
+    await browser.leads(f"{PAGE}/decide", "/chat?name=trip&notice=late", rule="pay", **always)
+
+
 async def test_nothing_waits(browser: Browser, control: FakeControl) -> None:
     control.questions.asked, control.questions.granted = [], []
     said = await browser.says(PAGE, "No tool call waits for an answer.", "[agents.NAME.approval]")
