@@ -44,8 +44,6 @@ def make_guest_site(
     """
     assets, given = Assets(), parts or SiteParts()
     pages = Pages(assets, read=given.read, signs_out=True, navigation=())
-    # A guest chooses no agent.
-    own = replace(given, agents={})
     static = Route("/static/{name}", static_files(assets))
 
     def app(service: PageServices, routes: Sequence[Route]) -> ASGIApp:
@@ -54,7 +52,7 @@ def make_guest_site(
     def browser(link: WebLink, closing: asyncio.Event) -> ASGIApp:
         # Nothing here is shared with other guests: each has live parts and streams of its own.
         service = PageServices(control, Hub(closing), pages, access.now_s)
-        conversations = GuestConversations(control, own, link.name)
+        conversations = GuestConversations(control, given, link.name)
         api = make_chat_api(GuestTerminals(terminals, conversations), closing)
         routes = [
             Route("/", _to_chat),

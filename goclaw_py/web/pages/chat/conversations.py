@@ -107,6 +107,8 @@ class Conversations:
     def __init__(self, control: Control, parts: SiteParts) -> None:
         self.control = control
         self.parts = parts
+        self.agents: Mapping[AgentName, str] = parts.agents
+        """The agents among which the person chooses, each with its model."""
 
     def name(self, query: Mapping[str, str]) -> str:
         """Return the name of a conversation in an address. Raises ``HTTPException`` (422)."""
@@ -133,7 +135,7 @@ class Conversations:
         session = next((one for one in found if chat_of(one.key) == chat), None)
         if session is not None:
             return (await self._titled([session]))[0]
-        if agent and agent not in self.parts.agents:
+        if agent and agent not in self.agents:
             raise NotFound(f"there is no agent {agent[:64]!r}")
         return Conversation(name, AgentName(agent) if agent else self.parts.default, "", None)
 
@@ -230,6 +232,7 @@ class GuestConversations(Conversations):
     def __init__(self, control: Control, parts: SiteParts, guest: str) -> None:
         super().__init__(control, parts)
         self.guest = guest
+        self.agents = {}  # a guest chooses none, and sees no model
         self._titles: dict[tuple[SessionKey, datetime], str] = {}
         """Titles by session and the time at which it was created."""
 

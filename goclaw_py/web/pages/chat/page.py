@@ -105,7 +105,7 @@ class _ChatPages:
             "labels": LABELS,
             "about": approval_texts.about,
             "arguments": approval_texts.arguments,
-            "agents": self._parts.agents,
+            "agents": self._conversations.agents,
             "is_offline": self._parts.agents.get(here.agent) == "offline",
             "default_agent": self._parts.default,
             "max_title": MAX_TITLE_CHARS,

@@ -174,7 +174,8 @@ class House:
         self.site = make_site(self.control, self.api, access)
         self.workspaces: dict[AgentName, Path] = {}
         self.uploads = FakeUploads()
-        parts = SiteParts(workspaces=self.workspaces, uploads=self.uploads)
+        self.agents: dict[AgentName, str] = {}
+        parts = SiteParts(agents=self.agents, workspaces=self.workspaces, uploads=self.uploads)
         self.guests = make_guest_site(self.control, self.terminals, self.store, access, parts=parts)
         halves = ApiOrDashboard(self.api, self.site)
         self.app = Guard(halves, address="127.0.0.1", sign_ins=access.sign_ins, guests=self.guests)
@@ -186,6 +187,7 @@ class House:
         vars(self.terminals).update(vars(FakeTerminals()))
         self.now_s = NOW.timestamp()
         self.guests._browsers.clear()
+        self.agents.clear()
 
     @property
     def now(self) -> datetime:
@@ -224,6 +226,15 @@ def locked() -> House:
     made = _house(TOKEN)
     made.reset()
     return made
+
+
+async def test_examples_are_what_the_agent_understands(house: House) -> None:
+    """Found by use: a guest of the offline agent was offered what it cannot answer."""
+    house.agents[AgentName("main")] = "offline"
+    browser = await house.guest("ann")
+    new = await browser.says("/chat?name=new", "count to 10")
+    assert "What can you do for me?" not in new
+    assert "offline" not in new, "the model is none of a guest's business"
 
 
 # ---------------------------------------------------------------------------- the link
