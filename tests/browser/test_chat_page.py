@@ -206,6 +206,63 @@ def test_a_message_that_is_too_long_is_counted_and_refused(sized: Page) -> None:
     assert overflow(sized) <= 0
 
 
+def test_a_stopped_answer_can_be_tried_again_at_once(page: Page) -> None:
+    """Found by use: the note that it was stopped hid Retry until the page was loaded again."""
+    page.goto("/chat/new")
+    live(page)
+    send(page, "count to 200")
+    expect(answers(page)).to_contain_text("1 2")
+    press(page, "Stop")
+    expect(page.locator("#send")).to_be_visible()
+    expect(answers(page)).to_have_count(2)
+    page.locator("li.assistant[data-of]").hover()
+    expect(page.get_by_role("button", name="Retry")).to_have_count(1)
+
+
+def test_a_file_over_the_page_marks_only_where_it_can_be_dropped(page: Page) -> None:
+    page.goto("/chat/new")
+    live(page)
+    send(page, "echo one")
+    expect(answers(page)).to_have_text("one")
+    page.evaluate(DRAG)
+    marked = page.locator("form").evaluate_all(
+        "(all) => all.filter((one) => getComputedStyle(one).outlineStyle === 'dashed')"
+        ".map((one) => one.id)"
+    )
+    assert marked == ["say"]
+
+
+def test_a_device_that_is_offline_says_so_and_sends_later(window: Window) -> None:
+    context, seen = window
+    page = context.new_page()
+    page.goto("/chat/new")
+    live(page)
+    seen.expect("ERR_INTERNET_DISCONNECTED", "ERR_FAILED", "ERR_INCOMPLETE_CHUNKED")
+    context.set_offline(True)
+    expect(page.locator("#link")).to_have_text("offline")
+    expect(page.locator("#doing")).to_have_text("This device is offline.")
+    send(page, "echo later")
+    expect(page.locator(".place")).to_have_text("sent when this device is online again")
+    context.set_offline(False)
+    live(page)
+    expect(answers(page)).to_have_text("later")
+    expect(page.locator("li.user")).to_have_count(1)
+
+
+def test_arrow_up_edits_the_last_message_and_a_slash_searches(page: Page) -> None:
+    page.goto("/chat/new")
+    live(page)
+    send(page, "echo one")
+    expect(answers(page)).to_have_text("one")
+    page.get_by_label("Message").press("ArrowUp")
+    expect(page.get_by_label("Message")).to_have_value("echo one")
+    page.get_by_label("Message").press("Escape")
+    page.get_by_role("log").focus()
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    expect(page.get_by_role("searchbox")).to_have_value("")
+
+
 def test_two_tabs_show_the_same_conversation_and_both_stop_it(
     window: Window, dash: Dashboard
 ) -> None:
@@ -325,6 +382,13 @@ def test_a_message_whose_run_begins_while_a_page_catches_up_is_there_once(page: 
     expect(answers(page)).to_have_text(["1 2 3 4 5 6", "second", "third"])
     assert page.locator("#talk > li").evaluate_all(ROLES) == 3 * ["user", "assistant"]
 
+
+DRAG = """() => {
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(new File(["x"], "x.txt"));
+  const facts = { bubbles: true, cancelable: true, dataTransfer };
+  document.getElementById("talk").dispatchEvent(new DragEvent("dragover", facts));
+}"""
 
 ROLES = "(all) => all.map((one) => one.className)"
 

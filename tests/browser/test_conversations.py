@@ -123,6 +123,21 @@ def test_files_go_both_ways_and_are_there_after_a_reload(page: Page) -> None:
     expect(sent).to_have_text("note.txt")
 
 
+def test_a_picture_that_is_sent_leaves_the_end_in_view(page: Page) -> None:
+    """Found by use: the picture had its room only after the page had gone to the end."""
+    start(page)
+    send(page, "echo " + "line\n\n" * 60)
+    expect(page.locator("li.assistant .words")).to_be_visible()
+    attach(page, file("large.png", picture(900, 800), "image/png"))
+    expect(page.locator("#files small")).to_have_count(1)
+    send(page, "look")
+    expect(page.locator("li.assistant .words").last).to_contain_text("photo “large.png”")
+    page.wait_for_function("() => document.querySelector('li.user img').naturalWidth === 900")
+    expect(page.locator("#newest")).to_be_hidden()
+    log = page.get_by_role("log")
+    assert log.evaluate("(log) => log.scrollHeight - log.clientHeight - log.scrollTop") < 2
+
+
 def test_a_picture_is_pasted_and_a_file_is_dropped(page: Page) -> None:
     start(page)
     give = """([kind, name, bytes]) => {

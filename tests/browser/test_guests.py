@@ -173,11 +173,15 @@ def test_the_operator_invites_and_removes_on_the_page_people(
 ) -> None:
     page.goto("/people")
     page.get_by_text("Invite to the web chat").first.click()
+    expect(page.get_by_text("A name has letters and digits of any script")).to_be_visible()
     page.get_by_label("Name", exact=True).fill("ann-4")
     page.get_by_role("button", name="Invite", exact=True).click()
     title(page, "Personal link")
     assert violations(page) == []
     url = page.get_by_label("Link").input_value()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    press(page, "Copy")
+    page.wait_for_function("async (url) => await navigator.clipboard.readText() === url", arg=url)
     assert re.fullmatch(rf"{dash.url}/join/[A-Za-z0-9_-]{{43}}", url)
     with visit(chromium, dash.url, DESK) as (context, seen):
         guest = context.new_page()
@@ -193,7 +197,11 @@ def test_the_operator_invites_and_removes_on_the_page_people(
         row.get_by_role("button", name="Remove").click()
         expect(row).to_have_count(0)
         # The open page notices by itself.
-        expect(guest.locator("#link")).to_contain_text("Signed out")
+        for place in ("#link", "#doing"):
+            expect(guest.locator(place)).to_have_text("Signed out")
+        bar = guest.locator("#menu").bounding_box()
+        assert bar is not None
+        assert bar["height"] < 60
         guest.goto("/chat")
         title(guest, "Signed out")
         assert violations(guest) == []

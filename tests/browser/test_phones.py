@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import PHONE, visit
 from tests.browser.dashboard import Dashboard
+from tests.browser.seen import live, send
 
 pytestmark = pytest.mark.real_time
 
@@ -30,6 +31,20 @@ def test_what_a_row_offers_can_be_pressed_by_a_finger(phone: Page, path: str) ->
     expect(pressed.first).to_be_visible()
     boxes = [box for one in pressed.all() if (box := one.bounding_box()) is not None]
     assert [box for box in boxes if box["height"] < FINGER] == []
+
+
+def test_what_a_message_offers_can_be_pressed_by_a_finger(phone: Page) -> None:
+    """Found by use: links to runs of 15 px, buttons of 31 px."""
+    phone.goto("/chat/new")
+    live(phone)
+    send(phone, "echo one")
+    expect(phone.locator("li.assistant .words")).to_have_text("one")
+    phone.locator("li.assistant").tap()
+    pressed = phone.locator(".talk :is([data-act], .by a)").filter(visible=True)
+    expect(pressed).to_have_count(6)
+    boxes = [box for one in pressed.all() if (box := one.bounding_box()) is not None]
+    assert [box for box in boxes if box["height"] < FINGER] == []
+    assert [box for box in boxes if box["width"] < FINGER] == []
 
 
 def test_a_time_says_what_it_is_the_time_of(phone: Page) -> None:

@@ -116,21 +116,24 @@ if (footer) {
 // ---------------------------------------------------------------- the connection
 
 // A browser gives up a stream for good where something else answers: a proxy, or the gateway when
-// the sign-in has ended. Says so, and tells in how many milliseconds to try again.
-async function refused(link) {
+// the sign-in has ended. Says so in each of the places; returns whether the sign-in has ended.
+async function refused(...places) {
   const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "manual" }).catch(() => null);
-  if (answer?.type !== "opaqueredirect") return 3000;
-  const way = document.createElement("a");
-  way.href = location.href;
-  way.textContent = "Signed out: sign in again";
-  link?.replaceChildren(way);
-  return 15000;
+  if (answer?.type !== "opaqueredirect") return false;
+  for (const place of places) {
+    const way = document.createElement("a");
+    way.href = location.href;
+    // An invited person cannot sign in again: the page behind it says what to do.
+    way.textContent = document.body.className === "guest" ? "Signed out" : "Signed out: sign in again";
+    place?.replaceChildren(way);
+  }
+  return true;
 }
 
 // Follows a stream of events, again after it was lost. What it says in `link` comes from `opened`: a
-// text, and whether that is bad news. Returns the function that says it. A page that nobody sees
-// costs the gateway nothing, unless its stream `isKept`.
-function listen(address, events, { link = null, opened = () => ["live", false], lost = () => {}, isKept = false }) {
+// text, and whether that is bad news; `also` is told of the end of the sign-in. Returns the function
+// that says it. A page that nobody sees costs the gateway nothing, unless its stream `isKept`.
+function listen(address, events, { link = null, opened = () => ["live", false], lost = () => {}, also = null, isKept = false }) {
   let source = null;
   let again = 0;
   let tries = 0;
@@ -147,16 +150,19 @@ function listen(address, events, { link = null, opened = () => ["live", false], 
     source.onerror = () => {
       const isOver = source?.readyState === EventSource.CLOSED;
       // Where the reason is known already it stays.
-      if (!isOver || !link?.firstElementChild) say("reconnecting…", true);
-      lost();
+      if (!isOver || !link?.firstElementChild) lose();
       if (!isOver) return;
       close();
       const mine = (tries += 1);
-      refused(link).then((wait) => {
-        if (mine === tries && isWanted()) again = setTimeout(open, wait);
+      refused(link, also).then((isOut) => {
+        if (mine === tries && isWanted()) again = setTimeout(open, isOut ? 15000 : 3000);
       });
     };
     for (const [name, act] of Object.entries(events)) source.addEventListener(name, act);
+  };
+  const lose = () => {
+    say(navigator.onLine ? "reconnecting…" : "offline", true);
+    lost();
   };
   const close = () => {
     tries += 1; // a try that is being prepared is over, too
@@ -166,6 +172,12 @@ function listen(address, events, { link = null, opened = () => ["live", false], 
   };
   document.addEventListener("visibilitychange", () => (isWanted() ? open() : close()));
   window.addEventListener("pagehide", close);
+  window.addEventListener("offline", lose);
+  // A browser may not notice for minutes that the connection from before is gone.
+  window.addEventListener("online", () => {
+    close();
+    if (isWanted()) open();
+  });
   window.addEventListener("pageshow", () => isWanted() && open());
   if (isWanted()) open();
   return say;
@@ -451,6 +463,31 @@ function preview(form) {
 function offerZones(list) {
   list.append(...Intl.supportedValuesOf("timeZone").map((name) => new Option(name, name)));
 }
+
+// A browser has a clipboard for pages by TLS and of this machine; the selection is there always.
+async function copy(words, place, label) {
+  if (place.select) place.select();
+  else getSelection().selectAllChildren(place);
+  const isDone = await navigator.clipboard?.writeText(words).then(() => true, () => false);
+  const before = label.textContent;
+  label.textContent = isDone ? "Copied" : "Selected";
+  setTimeout(() => (label.textContent = before), 2000);
+}
+
+for (const button of document.querySelectorAll("[data-copies]")) {
+  const field = document.getElementById(button.dataset.copies);
+  button.addEventListener("click", () => copy(field.value, field, button));
+  button.hidden = false;
+}
+
+// A slash leads to the search of the page.
+document.addEventListener("keydown", (event) => {
+  const search = document.querySelector("main input[type=search]");
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !search?.checkVisibility()) return;
+  if (event.target.closest("input, select, textarea")) return;
+  event.preventDefault();
+  search.focus();
+});
 
 // ---------------------------------------------------------------- begin
 

@@ -14,19 +14,25 @@ const wait = (ms) => new Promise((go) => setTimeout(go, ms));
 const items = (query) => [...talk.querySelectorAll(query)];
 
 let isAtEnd = true; // whoever has scrolled back stays there
+let seenAt = 0; // pixels from the top
 log.addEventListener("scroll", () => {
-  isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+  const isNear = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+  // What grows leaves the end below the window, too: only a way up is the person's.
+  if (isNear || log.scrollTop < seenAt) isAtEnd = isNear;
+  seenAt = log.scrollTop;
   at("newest").hidden = isAtEnd;
 });
 at("newest").addEventListener("click", () => {
   isAtEnd = true;
   showEnd();
 });
-log.addEventListener("load", () => showEnd(), true); // a picture takes its room when it is there
 
 function showEnd() {
   if (isAtEnd) log.scrollTop = log.scrollHeight;
 }
+
+const grown = new ResizeObserver(showEnd); // by a line, a picture that is there, a question
+for (const one of [log, ...log.children]) grown.observe(one);
 
 function element(tag, facts = {}, ...inside) {
   const made = Object.assign(document.createElement(tag), facts);
@@ -56,7 +62,6 @@ function add(role, content, run = "") {
   while (next && !next.matches(".user")) next = next.nextElementSibling;
   talk.insertBefore(item, next);
   if (run) item.dataset.of = run;
-  showEnd();
   return item;
 }
 
@@ -80,22 +85,11 @@ async function format(item, words, isWhole) {
     if (html === null) body.textContent = shown;
     else body.innerHTML = html;
     body.classList.toggle("plain", html === null);
-    showEnd();
     // A long text is formatted less often while it grows: each time it is all of it.
     if (item.ariaBusy === "true") await wait(100 + shown.length / 10);
   }
   delete item.dataset.formatting;
   addCopies(body);
-  showEnd();
-}
-
-// A browser has a clipboard for pages by TLS and of this machine; the selection is there always.
-async function copy(words, place, label) {
-  getSelection().selectAllChildren(place);
-  const isDone = await navigator.clipboard?.writeText(words).then(() => true, () => false);
-  const before = label.textContent;
-  label.textContent = isDone ? "Copied" : "Selected";
-  setTimeout(() => (label.textContent = before), 2000);
 }
 
 // A button above each block of code.
@@ -131,7 +125,6 @@ function showTool(run, name, ok) {
     delete card.dataset.running;
     Object.assign(card.querySelector(".badge"), { textContent: ok ? "ok" : "failed", className: `badge ${ok ? "good" : "bad"}` });
   }
-  showEnd();
 }
 
 async function post(path, body) {
@@ -185,8 +178,9 @@ async function say(line, files = []) {
         else doing.textContent = `Not sent: ${error.status ? error.message : "the gateway does not answer"}`;
         return false;
       }
-      if (item) showPlace(item, "sending…");
-      await wait(500 * 2 ** attempt);
+      if (item) showPlace(item, navigator.onLine ? "sending…" : "sent when this device is online again");
+      if (navigator.onLine) await wait(500 * 2 ** attempt);
+      else await new Promise((go) => window.addEventListener("online", go, { once: true }));
     }
   }
 }
@@ -351,7 +345,6 @@ async function catchUp() {
     }
     found.add((last = mine ?? line));
   }
-  showEnd();
 }
 
 // Lets the agent forget its last turn, if that is this run; says why it cannot. It remembers nothing
@@ -418,7 +411,6 @@ function addButtons(item, receipt, rows) {
     place.append(button);
   }
   item.lastElementChild.before(place);
-  showEnd();
 }
 
 const buttonsOf = (receipt) => items("[data-receipt]").filter((one) => one.dataset.receipt === receipt);
@@ -564,7 +556,6 @@ function showSaid(receipt, words, run, file, buttons) {
   else if (!last && !there) answer.querySelector(".words").remove();
   if (file) answer.lastElementChild.before(filesList([{ run, ...file }]));
   addButtons(answer, receipt, buttons);
-  showEnd();
 }
 
 // ---------------------------------------------------------------- what waits
@@ -596,7 +587,6 @@ document.addEventListener("part", () => {
   for (const item of items("[data-message]")) showPlace(item, places.get(item.dataset.message) ?? "");
   showStop();
   filter();
-  showEnd();
 });
 
 function begin() {
@@ -610,8 +600,8 @@ function begin() {
 }
 
 const heard = Object.entries(events).map(([name, act]) => [name, ({ data }) => act(JSON.parse(data))]);
-const lost = () => (doing.textContent = "There is no connection to the gateway. It is tried again.");
-listen(() => `${base}/events`, Object.fromEntries(heard), { link, opened: begin, lost, isKept: true });
+const lost = () => (doing.textContent = navigator.onLine ? "There is no connection to the gateway. It is tried again." : "This device is offline.");
+listen(() => `${base}/events`, Object.fromEntries(heard), { link, opened: begin, lost, also: doing, isKept: true });
 
 // ---------------------------------------------------------------- what is typed
 
@@ -669,6 +659,11 @@ try {
 text.addEventListener("input", typed);
 text.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && edited) edit(null);
+  const last = items("li.user").at(-1)?.querySelector("[data-act=edit]");
+  if (event.key === "ArrowUp" && !text.value && last?.checkVisibility()) {
+    event.preventDefault();
+    last.click();
+  }
   if (event.key !== "Enter" || event.shiftKey || event.isComposing || hasTouch) return;
   event.preventDefault();
   form.requestSubmit();
@@ -685,4 +680,3 @@ for (const item of items("li.user, li.assistant")) addActs(item);
 form.hidden = false;
 typed();
 if (!hasTouch) text.focus(); // on a phone a keyboard would cover the conversation
-showEnd();
