@@ -34,7 +34,8 @@ SHORT_ID: Final = len("01a20492-c3f7-7c11")
 With the time alone, runs that were due at the same time would have the same short id.
 """
 
-_TITLED: Final = ("console", WEB)
+_CONSOLE: Final = "console"
+_TITLED: Final = (_CONSOLE, WEB)
 """The channels whose conversations have titles."""
 
 
@@ -120,6 +121,14 @@ def sender_words(sender: str) -> str:
     if person is None or person.channel not in _TITLED:
         return sender
     return f"{person.channel} {person.chat}"
+
+
+def operator_in(chat: Target) -> str:
+    """Return who writes in chats of the console, "the operator"; "" for other channels.
+
+    A person there has the id of their chat, which says nothing to people.
+    """
+    return "the operator" if chat.channel == _CONSOLE else ""
 
 
 def short_id(whole: str) -> str:

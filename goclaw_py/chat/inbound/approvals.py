@@ -25,6 +25,7 @@ from goclaw_py.core.chat_commands import (
     approval_buttons,
     rule_buttons,
 )
+from goclaw_py.core.display_names import operator_in
 from goclaw_py.core.errors import ApprovalNeeded
 from goclaw_py.core.ids import AgentName, ApprovalId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Target
@@ -147,9 +148,14 @@ class ToolApprovals:
             title = access_texts.clean(names.get(here, here.chat))
             is_group = chat.peer is PeerKind.GROUP
             place = f"group “{title}”" if is_group else f"direct chat ({here.channel})"
+            if operator_in(here) and here in names:
+                place = f"conversation “{title}”"
         return ApprovalContext(
             tuple(
-                Asker(name or access_texts.clean(names.get(one, one.chat)), self._is_guest(one))
+                Asker(
+                    operator_in(one) or name or access_texts.clean(names.get(one, one.chat)),
+                    self._is_guest(one),
+                )
                 for one, name in people.items()
             ),
             place,

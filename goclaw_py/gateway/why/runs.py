@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.core.approvals import Approval
-from goclaw_py.core.display_names import short_id
+from goclaw_py.core.display_names import operator_in, short_id
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.text import count
@@ -342,7 +342,8 @@ async def _request(src: Sources, story: RunHistory) -> list[ExplanationStep]:
 def received(letter: DeadLetter) -> ExplanationStep:
     """Return the first step of every message."""
     message = letter.row.message
-    words = f"received from {who(message.sender)}: {quoted(message.text)}"
+    sender = operator_in(message.target) or who(message.sender)
+    words = f"received from {sender}: {quoted(message.text)}"
     return ExplanationStep(letter.row.received_at, "received", words)
 
 

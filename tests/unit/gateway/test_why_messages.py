@@ -26,7 +26,7 @@ from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.scheduler.models import Debounce, Drop, Mode, QueuePolicy
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Ignore, Say, ScriptedAgent, Step
-from goclaw_py.testing.channel import SendFailure
+from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.harness import Ways, a_process, here, message, until
 from tests.support.memory_store import MemoryDatabase
 from tests.support.why import Case, Cases, ask, ask_database, check
@@ -460,3 +460,13 @@ async def test_a_single_message_whose_sender_writes_in_bursts_was_collected() ->
         await gateway.ask("three")
         found = await ask(gateway, ANN)
     assert "waited 0.8 s for more from its sender (debounce_ms)" in [s.words for s in found.chain]
+
+
+async def test_a_message_of_the_console_is_received_from_the_operator() -> None:
+    """Found by use: its sender was an id made of the time."""
+    channels = (RecordingChannel("console"),)
+    async with a_process(channels=channels) as gateway:
+        await gateway.gateway.accept([message("hello", chat="20261130-14", channel="console")])
+        await until(lambda: bool(gateway.channel.texts("20261130-14")))
+        told = await ask(gateway, "console:20261130-14")
+    assert told.chain[0].words == "received from the operator: “hello”"

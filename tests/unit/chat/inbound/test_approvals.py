@@ -450,3 +450,13 @@ async def test_in_a_group_owners_answer_or_everybody(*, members: bool) -> None:
         refused = approval_texts.ALWAYS_NOT_ALLOWED if members else approval_texts.NOT_ALLOWED
         assert toasts(gateway)[1:] == [refused] * 2
         assert await gateway.store.grants() == []
+
+
+async def test_a_question_of_the_console_names_the_operator_and_the_conversation() -> None:
+    """Found by use: it named an id made of the time, twice."""
+    channels = (RecordingChannel("console"),)
+    async with a_process(agent_that_asks(), ASKS, channels=channels) as gateway:
+        here = message("pay Bob", chat="20261130-140451-b031", channel="console")
+        await gateway.gateway.accept([here])
+        asked = await question(gateway, here.target.chat)
+        assert "From: the operator\nChat: conversation “" in asked.text
