@@ -21,6 +21,7 @@ from goclaw_py.records.background import BackgroundStore, Unmentioned, Unmention
 from goclaw_py.records.chats import (
     ALL_ACTIVITY,
     ActivityQuery,
+    Aside,
     Chat,
     ChatStore,
     LastActivity,
@@ -144,6 +145,7 @@ __all__ = [
     "ActivityQuery",
     "ApprovalQuery",
     "ApprovalStore",
+    "Aside",
     "AuditEntry",
     "AuditFilter",
     "AuditStore",

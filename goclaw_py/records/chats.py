@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Role, Target, TopicState
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.records.nodes import Place
 
@@ -104,8 +104,35 @@ class ActivityQuery:
 ALL_ACTIVITY: Final = ActivityQuery()
 
 
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What stands in a chat and in no history: the agent does not remember it.
+
+    A command of a person; a message that no run, job or heartbeat has written, such as the answer
+    to a command; a message of a run that failed.
+
+    Args:
+        id: Of a command its external id, of a message the channel's id.
+        replaces: The channel's id of an earlier message that it replaces, if it does.
+        run_id: The run that failed.
+    """
+
+    at: datetime
+    role: Role
+    text: str
+    id: str
+    replaces: str | None = None
+    run_id: RunId | None = None
+
+
 class ChatStore(Protocol):
     """Chats (SPEC CHAN-5, CHAN-7, HB-8)."""
+
+    async def asides(self, session: SessionKey, *, limit: int = 50) -> list[Aside]:
+        """Return what stands beside the history of a session since its last reset, in order.
+
+        The newest ``limit`` of each kind. Questions to people are not among them.
+        """
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         """Return stored chats, the most recently seen first."""

@@ -36,6 +36,7 @@ NOT_OFFERED = {
             "runs.counts",
             "runs.density",
             "runs.get",
+            "sessions.asides",
             "sessions.names",
             "usage.times",
         }

@@ -8,12 +8,22 @@ from datetime import datetime, timedelta
 import pytest
 
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import Attachment, FileKind, PeerKind, Sender, Target, TopicState
+from goclaw_py.core.messages import (
+    Attachment,
+    FileKind,
+    OutboundMessage,
+    PeerKind,
+    Role,
+    Sender,
+    Target,
+    TopicState,
+)
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.session_keys import chat_session
 from goclaw_py.records import (
     ALL_ACTIVITY,
     ActivityQuery,
+    Aside,
     Chat,
     InboxKind,
     NewInbox,
@@ -34,7 +44,9 @@ from tests.support.stores import (
     World,
     at,
     end,
+    entry,
     inbox,
+    key_of,
     listen,
     message,
     new_run,
@@ -458,3 +470,75 @@ async def test_what_was_said_moves_with_its_chat_and_goes_with_a_reset(world: Wo
     await world.a.reset_session(moved, now=T0)
     assert await kept(world.a, moved) == []
     assert await kept(world.a, said(2, BOB).session) == ["text 2"]
+
+
+# ---------------------------------------------------------------------------- asides
+
+
+async def show(world: World, sent_at: datetime) -> None:
+    """Send everything that waits for Ann."""
+    while (row := await world.a.claim_next(ANN, node=A, now=sent_at)) is not None:
+        await world.a.mark_sent(row, f"m{row.id}", now=sent_at)
+
+
+async def do_command(world: World, number: int, text: str, *answers: OutboundMessage) -> None:
+    """Accept a command at that second, and answer it."""
+    typed = inbox(number, text=text, kind=InboxKind.COMMAND)
+    (row,) = (await world.a.accept([typed], node=A, now=at(number))).rows
+    await world.a.settle([row.id], Outcome.COMPLETED, now=at(number), say=answers)
+    await show(world, at(number))
+
+
+async def said_aside(world: World, *, limit: int = 50) -> list[tuple[Role, str]]:
+    return [(one.role, one.text) for one in await world.b.asides(key_of(ANN), limit=limit)]
+
+
+async def test_commands_and_their_answers_stand_beside_the_history(world: World) -> None:
+    """SPEC CHAN-9."""
+    assert await world.b.asides(key_of(ANN)) == []
+    await do_command(world, 1, "/status", say("Nothing runs."))
+    (row,) = (await world.a.accept([inbox(2)], node=A, now=at(2))).rows
+    await world.a.begin_run(new_run("good", row), node=A)
+    answer = replace(say("good answer"), run_id=RunId("good"))
+    await world.a.finish_run(replace(end("good"), say=(answer,)), node=A)
+    edited = replace(say("Mode: steer"), draft="m1")
+    question = replace(say("May I?"), alert="approval:1")
+    await do_command(world, 10, "/queue", edited, question)
+    status, nothing, queue, mode = await world.b.asides(key_of(ANN))
+    assert status == Aside(at(1), Role.USER, "/status", inbox(1).message.external_id)
+    assert (nothing.text, nothing.at, nothing.replaces) == ("Nothing runs.", at(1), None)
+    assert queue.text == "/queue"
+    assert (mode.text, mode.replaces, mode.role) == ("Mode: steer", "m1", Role.ASSISTANT)
+    assert [one.text for one in await world.b.asides(key_of(ANN), limit=1)] == [
+        "/queue",
+        "Mode: steer",
+    ]
+    assert await world.b.asides(key_of(BOB)) == []
+
+
+async def test_what_failed_runs_said_stands_beside_the_history(world: World) -> None:
+    for name, outcome in (("good", Outcome.COMPLETED), ("bad", Outcome.FAILED)):
+        (row,) = (await world.a.accept([inbox(name)], node=A, now=T0)).rows
+        await world.a.begin_run(new_run(name, row), node=A)
+        told = replace(say(f"it was {name}"), run_id=RunId(name))
+        await world.a.finish_run(replace(end(name, outcome), say=(told,)), node=A)
+    await show(world, at(9))
+    (only,) = await world.b.asides(key_of(ANN))
+    assert (only.text, only.run_id) == ("it was bad", "bad")
+
+
+async def test_presses_unsent_messages_and_other_conversations_are_no_asides(world: World) -> None:
+    pressed = inbox(1, text="queue:steer", kind=InboxKind.COMMAND)
+    pressed = replace(pressed, message=replace(pressed.message, press="queue:steer"))
+    (row,) = (await world.a.accept([pressed], node=A, now=T0)).rows
+    await world.a.settle([row.id], Outcome.COMPLETED, now=T0, say=[say("never sent")])
+    assert await said_aside(world) == []
+    await do_command(world, 2, "/status", say("before"))
+    (row,) = (await world.a.accept([inbox(3)], node=A, now=at(3))).rows
+    run = new_run("r1", row, started_at=at(3))
+    await world.a.begin_run(run, node=A)
+    last = replace(end("r1"), history=(entry("hello"),), finished_at=at(4))
+    await world.a.finish_run(last, node=A)
+    await world.a.reset_session(key_of(ANN), now=at(5))
+    await do_command(world, 6, "/usage", say("after"))
+    assert await said_aside(world) == [(Role.USER, "/usage"), (Role.ASSISTANT, "after")]

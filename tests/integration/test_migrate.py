@@ -29,6 +29,7 @@ FROZEN = {
     5: "0903c6ba1766e6bcbe0f7f3d6af1dfe0ca5190690a6e54a76a314b823ca494a1",
     6: "c697e3f0fbfe310cf504a77012813c95d8226f7e7c624e394127eb8bcc0290d7",
     7: "c799930fbe28d5443428df1cc8a8c9c84ac472b908da8a1290a0adc80ca7d27b",
+    8: "960f119a1d00b3af8cdee8d9596fb99fc36d6eeaa0f73398859b5b607ed48952",
 }
 """The checksums of migrations that databases have: a change of the schema is a new file.
 

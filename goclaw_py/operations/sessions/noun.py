@@ -17,8 +17,8 @@ SESSIONS: Final = Noun(
         Least.TEXT: ("GET /sessions/view", "GET /live/session"),
         Least.OPERATOR: ("POST /sessions/fork", "POST /sessions/reset"),
     },
-    plain={"HistoryEntry": "format", "SessionFork": "chat"},
-    text={"HistoryEntry": "text native", "Session": "pinned"},
+    plain={"Aside": "id replaces", "HistoryEntry": "format", "SessionFork": "chat"},
+    text={"Aside": "text", "HistoryEntry": "text native", "Session": "pinned"},
     notices={"reset": "Started a new conversation."},
     chat_changes={
         "reset_session": changes.RESET_IN_CHAT,

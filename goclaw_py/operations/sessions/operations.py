@@ -40,6 +40,7 @@ from goclaw_py.operations.sessions import changes
 from goclaw_py.operations.sessions.lookup import find_session
 from goclaw_py.records import (
     NEWEST_SESSIONS,
+    Aside,
     NameKind,
     Place,
     RunQuery,
@@ -148,6 +149,14 @@ class Sessions:
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
         """Return a session's history since its last reset, the oldest entry first."""
         return await self._store.history(key, limit=limit)
+
+    @operation("GET /api/sessions/{key:path}/asides", Least.TEXT)
+    async def asides(self, key: SessionKey, *, limit: int = 50) -> list[Aside]:
+        """Return commands, and messages that no run has written, since the last reset, in order.
+
+        The newest ``limit`` of each kind; with messages of failed runs.
+        """
+        return await self._store.asides(key, limit=limit)
 
     @operation("GET /api/sessions/{key:path}/queue", Least.VIEWER)
     async def queue(self, key: str) -> QueueView:

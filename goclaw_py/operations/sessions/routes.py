@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.sessions.operations import QueueView, SessionFork, Sessions
-from goclaw_py.records import Session, SessionQuery, SessionState, StoredEntry
+from goclaw_py.records import Aside, Session, SessionQuery, SessionState, StoredEntry
 from goclaw_py.scheduler.views import StopReport
 from goclaw_py.web.api.paging import LINK, Before, Limit, Page
 from goclaw_py.web.api.serve import serve
@@ -111,6 +111,11 @@ def session_routes(control: Control) -> APIRouter:
     async def history(key: KeyPath, limit: Limit = 200) -> list[StoredEntry]:
         """List the newest history entries of a session since its last reset, the oldest first."""
         return await control.sessions.history(SessionKey(key), limit=limit)
+
+    @serve(api, Sessions.asides)
+    async def asides(key: KeyPath, limit: Limit = 50) -> list[Aside]:
+        """List commands and other messages that are not in the history, the oldest first."""
+        return await control.sessions.asides(SessionKey(key), limit=limit)
 
     @serve(api, Sessions.queue)
     async def queue(key: KeyPath) -> QueueView:

@@ -144,3 +144,71 @@ order by
     s.chat collate "C" desc, coalesce(s.thread, '') collate "C" desc, s.agent collate "C" desc,
     s.last_sender collate "C" desc
 limit $3;
+
+-- name: asides
+-- What was said in the chat of a session since its last reset and is in no history, the newest $2 of
+-- each kind: commands that were typed; messages that no run, job or heartbeat has written, except
+-- questions; messages of failed runs among the newest $2 runs.
+with here as (
+    select
+        s.key, s.channel, s.account, s.chat,
+        greatest(s.created_at, (
+            select h.at
+            from history as h
+            where h.session = s.key and h.epoch < s.epoch
+            order by h.epoch desc, h.id desc
+            limit 1
+        )) as since
+    from sessions as s
+    where s.key = $1
+)
+select a.at, a.role, a.text, a.id, a.replaces, a.run_id
+from here
+cross join lateral (
+    (
+        select
+            received_at as at, 'user' as role, message ->> 'text' as text, external_id as id,
+            null as replaces, null as run_id, inbox.id as place
+        from inbox
+        where session = here.key and state = 'done' and kind = 'command'
+          and message ->> 'press' is null
+        order by inbox.id desc
+        limit $2
+    )
+    union all
+    (
+        select
+            created_at, 'assistant', message ->> 'text', external_id, message ->> 'draft', null, id
+        from outbox
+        where channel = here.channel and account = here.account and chat = here.chat
+          and (session = here.key or session is null) and state = 'sent'
+          and message ->> 'run_id' is null and occurrence is null and heartbeat_run is null
+          and alert is null
+        order by id desc
+        limit $2
+    )
+    union all
+    (
+        select o.created_at, 'assistant', o.text, o.external_id, o.draft, r.id, o.id
+        from (
+            select id, outcome
+            from runs
+            where session = here.key
+            order by started_at desc, id desc
+            limit $2
+        ) as r
+        cross join lateral (
+            select
+                id, created_at, external_id, state, message ->> 'text' as text,
+                message ->> 'draft' as draft
+            from outbox
+            where message ->> 'run_id' = r.id
+            order by id
+            limit $2
+        ) as o
+        where r.outcome in ('failed', 'timed_out', 'lost', 'abandoned', 'rejected')
+          and o.state = 'sent'
+    )
+) as a
+where a.at >= here.since and a.text <> ''
+order by a.at, a.role desc, a.place;

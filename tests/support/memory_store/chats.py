@@ -6,14 +6,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Role, Target, TopicState
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.records import (
     ALL_ACTIVITY,
     ActivityQuery,
+    Aside,
     Chat,
+    InboxKind,
     LastActivity,
     Notice,
+    OutboxState,
     Place,
     SeenChat,
     Topic,
@@ -26,9 +31,52 @@ from tests.support.memory_store.cluster.transfers import MemoryTransfers
 from tests.support.memory_store.pages import newest
 from tests.support.memory_store.tables import ChatKey, MemoryPart
 
+_FAILED = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST, Outcome.ABANDONED, Outcome.REJECTED)
+
 
 class MemoryChats(MemoryPart):
     """Implements ``ChatStore``."""
+
+    async def asides(self, session: SessionKey, *, limit: int = 50) -> list[Aside]:
+        here = self._db.sessions.get(storable(session))
+        if here is None:
+            return []
+        before = [one.entry.at for one in here.history if one.epoch < here.epoch]
+        since = max([here.created_at, *before[-1:]])
+        runs = [run for run in self._db.runs.values() if run.new.session == here.key]
+        runs.sort(key=lambda run: (run.new.started_at, run.new.id))
+        failed = {one.new.id for one in runs[-limit:] if one.end and one.end.outcome in _FAILED}
+        typed = [
+            (one.received_at, 0, one.id, Aside(one.received_at, Role.USER, text, external_id))
+            for one in self._db.inbox.values()
+            if one.session == here.key
+            and one.kind is InboxKind.COMMAND
+            and one.finished_at is not None
+            and one.message.press is None
+            for text, external_id in [(one.message.text, one.message.external_id)]
+        ]
+        alone, of_failed = [], []
+        for row in self._db.outbox.values():
+            said = row.message
+            aside = Aside(
+                row.created_at,
+                Role.ASSISTANT,
+                said.text,
+                row.external_id or "",
+                said.draft,
+                said.run_id,
+            )
+            line = row.created_at, 1, row.id, aside
+            is_ours = here.target is not None and row.chat == _key(here.target)
+            has_author = said.run_id or said.occurrence or said.heartbeat_run or said.alert
+            if row.state is not OutboxState.SENT:
+                continue
+            if is_ours and row.session in (None, here.key) and not has_author:
+                alone.append(line)
+            elif said.run_id in failed:
+                of_failed.append(line)
+        found = sorted([*typed[-limit:], *alone[-limit:], *of_failed], key=lambda one: one[:3])
+        return [one for at, _, _, one in found if at >= since and one.text]
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         return newest(self._db.chats.values(), limit, before)

@@ -163,6 +163,7 @@ SPAN = store.RunSpan(
     ENDED.submitted_at, NOW, ENDED.finished_at, Decimal("0.0123"),
 )  # fmt: skip
 ACTIVE_SPAN = replace(SPAN, id=ACTIVE.id, outcome=None, finished_at=None, cost_usd=None)
+ASIDES: list[store.Aside] = []
 HISTORY = [
     store.StoredEntry(HistoryEntry(Role.USER, "Grüße \x1b[2J", None, None), NOW, None),
     store.StoredEntry(
@@ -303,6 +304,10 @@ class FakeSessions:
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[store.StoredEntry]:
         self._control._called("history", key, limit)
         return HISTORY[-limit:]
+
+    async def asides(self, key: SessionKey, *, limit: int = 50) -> list[store.Aside]:
+        self._control._called("asides", key, limit)
+        return ASIDES[-limit:]
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
         self._control._here("send_message", key, text, queue)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
+from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.records import (
     ALL_ACTIVITY,
     ActivityQuery,
+    Aside,
     Chat,
     LastActivity,
     Notice,
@@ -33,6 +35,10 @@ _PEOPLE = queries("people")
 
 class PostgresChats(PostgresPart):
     """Implements ``ChatStore``."""
+
+    async def asides(self, session: SessionKey, *, limit: int = 50) -> list[Aside]:
+        found = await self._pool.fetch(_SQL["asides"], session, limit)
+        return [rows.from_row(Aside, row) for row in found]
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         found = await self._pool.fetch(_SQL["chats"], limit, *place(before, keys=3))

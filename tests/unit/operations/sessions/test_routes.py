@@ -96,5 +96,7 @@ async def test_a_session_key_of_any_characters_arrives_whole(
     with suppress(NotFound):
         await remote.sessions.queue(key)
     assert made.control.calls[-1] == ("queue", key)
+    assert await remote.sessions.asides(SessionKey(key), limit=9) == fakes.ASIDES
+    assert made.control.calls[-1:] == [("asides", key, 9)]
     if "history" not in key:
         assert (await remote.sessions.get(key)).key == key
