@@ -255,9 +255,8 @@ class ConsoleChannel(PlainChannel):
             raise NotSent("the console is closed")
         if chat not in self._terminals:
             raise NotSent(f"no terminal is attached to chat {chat}")
-        said = TerminalMessage(
-            uuid4().hex, message.text, message.run_id, message.file, message.buttons
-        )
+        facts = message.run_id, message.file, message.buttons, message.draft
+        said = TerminalMessage(uuid4().hex, message.text, *facts)
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         sending = _Sending(chat, said, future)
         self._sending[said.receipt] = sending
@@ -273,6 +272,10 @@ class ConsoleChannel(PlainChannel):
             raise MaybeSent("no terminal confirmed that it showed the message")
         if not shown:
             raise NotSent("the terminal did not take the message")
+        for receipt, (asked_in, one) in list(self._asked.items()):
+            # It is replaced, or asks the same as this one, which has the buttons from now on.
+            if receipt == said.replaces or (asked_in == chat and one.data == said.data):
+                self.signal(ButtonsUsed(message.target, receipt))
         if said.buttons:
             self._asked[said.receipt] = chat, said
         return said.receipt

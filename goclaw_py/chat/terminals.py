@@ -25,6 +25,7 @@ class TerminalMessage:
     """A message for a terminal, which confirms it by ``receipt`` once it is shown.
 
     ``file`` is a file with ``text`` as its caption. ``buttons`` are pressed with ``press``.
+    ``replaces`` is the receipt of an earlier message in whose place it stands, if there is one.
     """
 
     receipt: str
@@ -32,6 +33,12 @@ class TerminalMessage:
     run_id: RunId | None
     file: OutFile | None = None
     buttons: tuple[tuple[Button, ...], ...] = ()
+    replaces: str | None = None
+
+    @property
+    def data(self) -> list[str]:
+        """What its buttons stand for, whatever is written on them."""
+        return [button.data for row in self.buttons for button in row]
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,6 +206,42 @@ def test_a_message_that_is_too_long_is_counted_and_refused(sized: Page) -> None:
     assert overflow(sized) <= 0
 
 
+def said(page: Page) -> list[str]:
+    return page.locator("#talk > li > :is(pre, .words, .buttons)").all_inner_texts()
+
+
+def test_commands_and_their_buttons_are_as_they_were_after_a_reload(window: Window) -> None:
+    """Found by use: they vanished, or came again at the end, with one more row of buttons."""
+    page = window[0].new_page()
+    page.goto("/chat/new")
+    live(page)
+    for number, text in enumerate(("echo one", "/status", "/queue", "echo two", "/queue"), 1):
+        send(page, text)
+        expect(answers(page)).to_have_count(number)
+    buttons = page.get_by_role("button", name="collect")
+    expect(buttons).to_have_count(1)
+    buttons.click()
+    expect(buttons).to_have_text("✅ collect")
+    send(page, "fail now")
+    expect(answers(page)).to_have_count(6)
+    before = said(page)
+    assert before[-1] == "🔁 Try again"
+    other = window[0].new_page()
+    other.goto(page.url)
+    page.reload()
+    for one in (page, other):
+        live(one)
+        expect(one.get_by_role("button", name="Try again")).to_be_visible()
+        assert said(one) == before
+        assert one.locator("#talk > li").evaluate_all(ROLES) == 6 * ["user", "assistant"]
+    page.evaluate(CUT)
+    page.evaluate(OPEN)
+    live(page)
+    send(page, "/whoami")
+    expect(answers(page)).to_have_count(7)
+    assert said(page)[: len(before)] == before
+
+
 def test_a_stopped_answer_can_be_tried_again_at_once(page: Page) -> None:
     """Found by use: the note that it was stopped hid Retry until the page was loaded again."""
     page.goto("/chat/new")

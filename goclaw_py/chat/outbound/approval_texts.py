@@ -105,6 +105,15 @@ def ends_with_answer(text: str) -> bool:
     return any(form.partition("{by}")[0] in last for form in _ANSWERS.values())
 
 
+def without_question(text: str) -> str:
+    """Return an answered question as its tool and the answer; any other text as it is."""
+    question, _, said = text.rpartition("\n\n")
+    if not question.startswith(("🔐", "❓")) or not ends_with_answer(text):
+        return text
+    tool = question.partition("\n\n")[2].partition("\n")[0]
+    return f"{tool}: {said}"
+
+
 def is_refusal(line: str) -> bool:
     """Return whether a line of ``answer`` says that the call is not made."""
     return line.startswith(("🚫", "⏭", "⌛", "⏹"))

@@ -449,6 +449,29 @@ async def test_a_message_has_its_agent_and_its_files(tmp_path: Path) -> None:
     assert (tmp_path / "there").read_text() == "text"
 
 
+async def test_a_message_that_is_replaced_or_asked_again_loses_its_buttons(
+    channel: ConsoleChannel,
+) -> None:
+    """Found by use: each /queue left one more row of buttons."""
+
+    def asks(label: str, data: str = "queue:steer", draft: str | None = None) -> OutboundMessage:
+        rows = ((Button(label, data),),)
+        return replace(message(label), buttons=rows, draft=draft)
+
+    async with receiving(channel), attached(channel) as terminal:
+        first = await channel.send(asks("one"))
+        second = await channel.send(asks("two"))
+        other = await channel.send(asks("other", "job:done:1"))
+        third = await channel.send(asks("three", "queue:done", second))
+        await settle()
+        used = [event.message for event in terminal.events if isinstance(event, ButtonsUsed)]
+        assert used == [first, second]
+        async with attached(channel) as late:
+            open_buttons = [one.message for one in late.events if isinstance(one, OpenButtons)]
+    assert [one.receipt for one in open_buttons] == [other, third]
+    assert [one.replaces for one in open_buttons] == [None, second]
+
+
 async def test_without_a_folder_there_are_no_files(tmp_path: Path) -> None:
     channel = ConsoleChannel()
     with pytest.raises(BadUpload):

@@ -43,8 +43,12 @@ of a sent file name and path. `--agent`: the agent of a new chat.
   GIF, WebP). The history keeps which files of the workspace came and went with an entry. The page
   gives only these, of the run in question; pictures are shown, all else is saved, under a policy
   (`sandbox`) that lets nothing in a file run.
+- **Beside the history.** Commands, their answers and what failed runs said stand where they came
+  also after a reload, as long as messages are kept (DB-5); the agent does not remember them. The
+  answer to Stop is shown only when it comes: the run says that it was stopped.
 - **Buttons.** Messages have the buttons that they have in Telegram: retry, reminders (CRON-13);
-  they go away on all terminals when used, and come back after a reload until the gateway restarts.
-  Questions about tool calls (AGENT-11) of the conversation are one card each at its end, with the
-  arguments as names and values, until they are answered.
+  they go away on all terminals when used, or when a later message asks the same, and come back
+  after a reload, at their message, until the gateway restarts. Questions about tool calls
+  (AGENT-11) of the conversation are one card each at its end, with the arguments as names and
+  values, until they are answered; then a line has the tool and the answer.
 """

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from goclaw_py.chat.outbound import texts
+from goclaw_py.chat.outbound import approval_texts, texts
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import Attachment, HistoryEntry, Role
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.operations.sessions.operations import QueueView
-from goclaw_py.records import StoredEntry, StoredRun, Unanswered
+from goclaw_py.records import Aside, StoredEntry, StoredRun, Unanswered
 
+_BY_BUTTON: Final = re.compile(r"/stop|/undo [0-9a-f-]{32,}")
+"""The commands that buttons of the page send."""
+_NEW: Final = re.compile(r"/(new|reset)\b", re.IGNORECASE)
 _ANSWERED: Final = (None, Outcome.COMPLETED)
 _ORIGIN: Final = re.compile(r"\[(from the (?:heartbeat|job “[^”\n]*”)|sent by [^\]\n]+)\]\n")
 """How the history marks what came without a question: the agent reads that, and people read it
@@ -28,7 +32,9 @@ class Line:
         run: At the last entry of a run this run, whose tool calls are shown before it.
         problem: Why there is no answer, "" if there is one or may come.
         files: The names of files that no run has taken yet.
-        message: The id of a message that no run answers yet, as its terminal has chosen it.
+        message: The id of a message that no run answers yet, or of a command, as its terminal has
+            chosen it.
+        receipt: The id of a message that is in no history, by which its buttons name it.
         is_remembered: Whether it is an entry of the history, which the agent reads.
     """
 
@@ -37,6 +43,7 @@ class Line:
     problem: str = ""
     files: tuple[str, ...] = ()
     message: str = ""
+    receipt: str = ""
     is_remembered: bool = True
 
     @property
@@ -60,9 +67,12 @@ class Line:
 
 
 def lines_of(
-    history: list[StoredEntry], runs: list[StoredRun], queue: QueueView | None
+    history: list[StoredEntry],
+    runs: list[StoredRun],
+    queue: QueueView | None,
+    asides: Sequence[Aside] = (),
 ) -> list[Line]:
-    """Return a conversation: its history, and the messages without an answer.
+    """Return a conversation: its history, the messages without an answer, and what is beside it.
 
     A message that ended before the history begins belongs to an earlier conversation.
     """
@@ -76,6 +86,9 @@ def lines_of(
         ended = [one for one in queue.unanswered if history and one.received_at >= history[0].at]
         missing = [one for one in (*ended, *queue.messages) if one.run_id not in last]
         found += [_missing(one, by_id.get(one.run_id) if one.run_id else None) for one in missing]
+    shown = {None, *(line.entry.run_id for line in found)}  # the others were undone
+    beside = _asides([one for one in asides if one.run_id in shown], history, by_id)
+    found = [*_without_explained(found, beside), *beside]
     begun: dict[RunId | None, datetime] = {}
     for line in found:
         begun.setdefault(line.entry.run_id, line.entry.at)
@@ -99,6 +112,51 @@ def _missing(one: Unanswered, run: StoredRun | None) -> Line:
     stored = StoredEntry(entry, one.received_at, one.run_id)
     own = "" if one.outcome else own_id(one)
     return Line(stored, run, problem, files=names, message=own, is_remembered=False)
+
+
+def _without_explained(found: list[Line], beside: list[Line]) -> Iterator[Line]:
+    """Yield lines; why a run failed is not said where its own message says it."""
+    explained = {line.entry.run_id for line in beside} - {None}
+    for one in found:
+        if one.entry.run_id not in explained:
+            yield one
+        elif one.entry.entry.role is Role.USER or one.text:
+            yield replace(one, problem="") if one.entry.entry.role is Role.USER else one
+
+
+def _asides(
+    asides: Sequence[Aside], history: list[StoredEntry], runs: Mapping[RunId, StoredRun]
+) -> list[Line]:
+    """Return what is beside the history as the page showed it when it came.
+
+    A message that replaces another one stands in its place. What buttons of the page have sent is
+    not shown, nor the answer that a turn was undone.
+    """
+    said = {(one.run_id, one.entry.text.strip()) for one in history}
+    found: dict[str, Line] = {}
+    is_silent = False
+    for one in asides:
+        if one.role is Role.USER:
+            is_silent = one.text.startswith("/undo ") and bool(_BY_BUTTON.fullmatch(one.text))
+            if _NEW.match(one.text):
+                found.clear()
+            if _BY_BUTTON.fullmatch(one.text) or one.id.endswith(":new"):
+                continue
+        elif is_silent and "\n" not in one.text:
+            is_silent = False
+            continue
+        if (one.run_id, one.text.strip()) in said:
+            continue
+        text = approval_texts.without_question(one.text)
+        before = found.pop(one.replaces, None) if one.replaces else None
+        at = before.entry.at if before else one.at
+        entry = StoredEntry(HistoryEntry(one.role, text), at, one.run_id)
+        is_typed = one.role is Role.USER
+        own = one.id.rpartition(":")[2] if is_typed else ""
+        receipt = "" if is_typed else one.id
+        run = runs.get(one.run_id) if one.run_id else None
+        found[one.id] = Line(entry, run, message=own, receipt=receipt, is_remembered=False)
+    return list(found.values())
 
 
 def own_id(one: Unanswered) -> str:

@@ -140,9 +140,10 @@ class _ChatPages:
         queue = await self._control.sessions.queue(session.key)
         reads = 0
         while True:
-            history, runs = await asyncio.gather(
+            history, runs, asides = await asyncio.gather(
                 self._control.sessions.history(session.key, limit=SHOWN),
                 self._control.runs.list(RunQuery(limit=SHOWN, session=session.key)),
+                self._control.sessions.asides(session.key, limit=SHOWN),
             )
             waited = [one.id for one in queue.messages]
             if waited:
@@ -154,7 +155,9 @@ class _ChatPages:
         if self._conversations.guest:
             # The text of an error may name files and addresses of this machine.
             runs = [replace(run, error=None) for run in runs]
-        return lines_of(history, runs, queue)
+        if len(history) == SHOWN:
+            asides = [one for one in asides if one.at >= history[0].at]
+        return lines_of(history, runs, queue, asides)
 
     async def start(self, request: Request) -> Response:
         """Begin a conversation under a made name; it is stored with its first message."""

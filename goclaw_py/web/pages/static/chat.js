@@ -413,7 +413,9 @@ function addButtons(item, receipt, rows) {
   item.lastElementChild.before(place);
 }
 
-const buttonsOf = (receipt) => items("[data-receipt]").filter((one) => one.dataset.receipt === receipt);
+const ofReceipt = (query, receipt) => items(`${query}[data-receipt]`).find(({ dataset }) => dataset.receipt === receipt);
+// Of a question about a tool call that was answered, its tool and the answer remain.
+const ANSWERED = /^(?:🔐|❓)[^\n]*\n\n([^\n]+)[^]*\n\n((?:✅|🚫|⏭|⌛|⏹)[^\n]+)$/;
 
 // The answer to a question of a tool; the live part then has one less.
 document.addEventListener("submit", async (event) => {
@@ -512,33 +514,44 @@ const events = {
     growing.delete(run_id);
     showStop();
   },
-  said: ({ receipt, text: words, run_id, file, buttons }) => {
+  said: ({ receipt, text, run_id, file, buttons, replaces }) => {
+    const words = text.replace(ANSWERED, "$1: $2");
     // What tools did, which is not undone, is in further lines.
     const isQuiet = isSilent && !run_id && !words.includes("\n");
     if (!shown.has(receipt)) {
       shown.add(receipt);
       if (!isQuiet) notifyOf(words || file?.name || "", receipt);
-      if (!isQuiet && !isQuestion(buttons)) showSaid(receipt, words, run_id, file, buttons);
+      const before = replaces && ofReceipt("li", replaces);
+      if (before) showAgain(before, receipt, words, buttons);
+      else if (!isQuiet && !isQuestion(buttons)) showSaid(receipt, words, run_id, file, buttons);
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
     if (!run_id && forgets) catchUp();
     forgets = isSilent = false;
   },
   open_buttons: ({ message: { receipt, text: words, run_id, buttons } }) => {
-    if (buttonsOf(receipt).length || isQuestion(buttons)) return;
-    let item = items("li.assistant").findLast((one) => one.dataset.text === words && (!run_id || !one.dataset.run || one.dataset.run === run_id));
+    if (ofReceipt(".buttons", receipt) || isQuestion(buttons)) return;
+    let item = ofReceipt("li", receipt) ?? items("li.assistant").findLast((one) => one.dataset.text === words && (!run_id || !one.dataset.run || one.dataset.run === run_id));
     const isUndone = hasButton(buttons, "retry") && !items(":scope > li").some((one) => runOf(one) === run_id);
     if (!item && isUndone) return;
     if (!item) format((item = add("assistant", "")), words, true);
     addButtons(item, receipt, buttons);
   },
   buttons_used: ({ message }) => {
-    for (const place of buttonsOf(message)) place.remove();
+    ofReceipt(".buttons", message)?.remove();
   },
   press_answered: ({ text: words }) => {
     if (words) doing.textContent = words;
   },
 };
+
+// A message that takes the place of an earlier one.
+function showAgain(item, receipt, words, buttons) {
+  item.dataset.receipt = receipt;
+  item.querySelector(".buttons")?.remove();
+  format(item, words, true);
+  addButtons(item, receipt, buttons);
+}
 
 function showSaid(receipt, words, run, file, buttons) {
   // The message replaces what was streamed of it.
@@ -552,6 +565,7 @@ function showSaid(receipt, words, run, file, buttons) {
   // A file stands below the answer that it came with.
   const last = file && run && talk.lastElementChild?.dataset.of === run ? talk.lastElementChild : null;
   const answer = there || last || add("assistant", "", run);
+  answer.dataset.receipt = receipt;
   if (!there && words) format(answer, words, true);
   else if (!last && !there) answer.querySelector(".words").remove();
   if (file) answer.lastElementChild.before(filesList([{ run, ...file }]));

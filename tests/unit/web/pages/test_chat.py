@@ -7,16 +7,18 @@ from collections.abc import AsyncIterator, Collection
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from goclaw_py.chat.outbound import texts
 from goclaw_py.core.approvals import Decision
 from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.messages import FileKind, HistoryEntry, OutFile, Role
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.operations.sessions.operations import QueueView
-from goclaw_py.records import SessionQuery, StoredEntry, Unanswered
+from goclaw_py.records import Aside, SessionQuery, StoredEntry, Unanswered
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.chat.conversations import LISTED, StoredConversation, by_day
@@ -107,6 +109,55 @@ def test_a_conversation_has_its_messages_without_an_answer_in_their_places() -> 
         ("waits", ""),
     ]  # fmt: skip
     assert [line.run is None for line in lines] == [True, False, False, True]
+
+
+def aside(role: Role, text: str, after_s: int, name: str = "", **more: Any) -> Aside:
+    return Aside(NOW + timedelta(seconds=after_s), role, text, name or f"r{after_s}", **more)
+
+
+def test_commands_and_their_answers_stand_where_they_came() -> None:
+    """Found by use: they vanished, or their buttons moved to the end, when the page was loaded."""
+    history = [entry(Role.USER, "ask", 1), entry(Role.ASSISTANT, "answer", 2)]
+    later = RunId("r2")
+    history += [entry(Role.USER, "more", 7, later), entry(Role.ASSISTANT, "yes", 8, later)]
+    question = "🔐 May I call this tool?\n\npay\n  to: Bob\n\nFrom: Ann"
+    asides = [
+        aside(Role.USER, "/queue", 3, "local:id-3"),
+        aside(Role.ASSISTANT, "Mode: queue", 4),
+        aside(Role.USER, "/stop", 5, "local:id-5"),
+        aside(Role.USER, f"/undo {RUN_ID}{'0' * 32}", 5, "local:id-6"),
+        aside(Role.ASSISTANT, "Removed the last turn.", 6),
+        aside(Role.ASSISTANT, "Mode: steer", 9, replaces="r4"),
+        aside(Role.ASSISTANT, f"{question}\n\n🚫 Denied by Ann.", 10),
+    ]
+    lines = lines_of(history, [], None, asides)
+    assert [(line.text, line.message, line.receipt) for line in lines] == [
+        ("ask", "", ""), ("answer", "", ""), ("/queue", "id-3", ""), ("Mode: steer", "", "r9"),
+        ("more", "", ""), ("yes", "", ""), ("pay: 🚫 Denied by Ann.", "", "r10"),
+    ]  # fmt: skip
+    assert [line.is_remembered for line in lines].count(False) == 3
+
+
+def test_what_was_said_before_a_new_conversation_is_not_shown() -> None:
+    asides = [aside(Role.USER, "/status", 1), aside(Role.USER, "/New", 2)]
+    asides += [aside(Role.ASSISTANT, "Forgotten.", 3), aside(Role.USER, "/new", 4, "local:m:new")]
+    assert [line.text for line in lines_of([], [], None, asides[:3])] == ["/New", "Forgotten."]
+    assert lines_of([], [], None, asides) == [], "the message behind it begins it"
+
+
+def test_a_run_that_failed_is_explained_once_by_its_own_message() -> None:
+    failed = replace(ENDED, outcome=Outcome.FAILED, reason=None, error="boom")
+    note = texts.interrupted_note(Outcome.FAILED)
+    history = [entry(Role.USER, "ask", 1), entry(Role.ASSISTANT, note, 2)]
+    told = aside(Role.ASSISTANT, "I failed.", 3, run_id=RUN_ID)
+    lines = lines_of(history, [failed], None, [told])
+    assert [(line.text, line.problem) for line in lines] == [("ask", ""), ("I failed.", "")]
+    assert lines[1].run == failed, "its tool calls are shown"
+    assert lines_of([], [failed], None, [told]) == [], "it was undone"
+    history[1] = entry(Role.ASSISTANT, f"half {note}", 2)
+    said_already = aside(Role.ASSISTANT, f"half {note}", 3, run_id=RUN_ID)
+    lines = lines_of(history, [failed], None, [said_already])
+    assert [(line.text, line.problem) for line in lines] == [("ask", ""), ("half", "failed: boom")]
 
 
 async def test_the_page_shows_tools_problems_and_what_waits(browser: Browser) -> None:
