@@ -54,7 +54,8 @@ def chat(
 ) -> None:
     """Chat with the agent in this terminal.
 
-    It goes through the running gateway. Without one, it starts a gateway that ends with the chat.
+    It goes through the running gateway, and waits for one that restarts. Without one, it starts a
+    gateway that ends with the chat.
 
     Enter sends; Alt-Enter, or Enter after a backslash, begins a new line. Tab completes commands.
     Ctrl-C stops the current run. Ctrl-C twice within 2 s, or Ctrl-D, quits.
@@ -84,7 +85,7 @@ async def _talk(path: Path, here: LocalChat) -> bool:
         if is_full_terminal():
             for line in await here.greeting(remote):
                 typer.echo(line)
-        await here(remote, remote)
+        await here(remote, remote, outlives=True)
         return here.answered
 
 
@@ -116,12 +117,14 @@ class LocalChat:
         self._agent = agent
         self.answered = True
 
-    async def __call__(self, control: Control, terminals: Terminals) -> None:
-        """Chat until the user quits."""
+    async def __call__(
+        self, control: Control, terminals: Terminals, *, outlives: bool = False
+    ) -> None:
+        """Chat until the user quits; see ``TerminalConversation``."""
         from goclaw_py.cli.chats.conversation import agent_for, settled  # noqa: PLC0415
 
         agent = await agent_for(control, self._chat, self._agent)
-        with self._conversation(terminals, agent) as conversation:
+        with self._conversation(terminals, agent, outlives=outlives) as conversation:
             self.answered = await conversation.run(
                 lambda: settled(control, self._chat), self._wait_s
             )
@@ -140,14 +143,16 @@ class LocalChat:
 
     @contextmanager
     def _conversation(
-        self, terminals: Terminals, agent: AgentName | None
+        self, terminals: Terminals, agent: AgentName | None, *, outlives: bool
     ) -> Iterator[TerminalConversation]:
         from goclaw_py.cli.chats.conversation import TerminalConversation  # noqa: PLC0415
         from goclaw_py.cli.terminal import is_full_terminal, standard_terminal  # noqa: PLC0415
 
         if not is_full_terminal():
             with standard_terminal() as terminal:
-                yield TerminalConversation(terminals, terminal, self._chat, agent=agent)
+                yield TerminalConversation(
+                    terminals, terminal, self._chat, agent=agent, outlives=outlives
+                )
             return
         # Both take long to import.
         from goclaw_py.cli.chats.editor import HISTORY_FILE, editor_terminal  # noqa: PLC0415
@@ -155,4 +160,6 @@ class LocalChat:
 
         with editor_terminal(self._folder / HISTORY_FILE) as editor:
             transcript = MarkdownTranscript(editor.show_draft)
-            yield TerminalConversation(terminals, editor, self._chat, transcript, agent)
+            yield TerminalConversation(
+                terminals, editor, self._chat, transcript, agent, outlives=outlives
+            )

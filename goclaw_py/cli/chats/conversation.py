@@ -12,8 +12,9 @@ from uuid import uuid4
 from goclaw_py.chat.terminals import ChatEvent, TerminalMessage, Terminals
 from goclaw_py.cli.chats.transcript import ChatDisplay, Transcript
 from goclaw_py.cli.terminal import Terminal
-from goclaw_py.core.errors import NotFound, StoreUnavailable
+from goclaw_py.core.errors import NoGateway, NotFound, StoreUnavailable
 from goclaw_py.core.ids import AgentName
+from goclaw_py.core.run_events import LineReceived
 from goclaw_py.operations.control import Control
 from goclaw_py.records import OutboxQuery, OutboxState, Session, SessionQuery
 
@@ -29,7 +30,12 @@ _UNSENT: Final = (OutboxState.WAITING, OutboxState.SENDING)
 
 
 class TerminalConversation:
-    """One terminal in one chat, from the first prompt until the user quits."""
+    """One terminal in one chat, from the first prompt until the user quits.
+
+    Args:
+        outlives: Whether the conversation of a person goes on when another gateway has started;
+            otherwise it ends with the gateway.
+    """
 
     def __init__(
         self,
@@ -38,24 +44,29 @@ class TerminalConversation:
         chat: str,
         transcript: ChatDisplay | None = None,
         agent: AgentName | None = None,
+        *,
+        outlives: bool = False,
     ) -> None:
         self._terminals = terminals
         self._terminal = terminal
         self._chat = chat
         self._agent = agent
+        self._outlives = outlives and terminal.interactive
         self._transcript = transcript or Transcript(interactive=terminal.interactive)
         self._prefix = uuid4().hex[:12]
         self._count = 0
         self._interrupted_at: float | None = None
         self._leave = asyncio.Event()
         self._side: set[asyncio.Task[None]] = set()
+        self._shown: set[str] = set()
+        """Receipts of messages that were written; without a confirmation they come again."""
 
     async def run(self, settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
         """Chat until the user quits, input ends or output is closed.
 
         At the end of piped input, wait at most ``wait_s`` seconds until ``settled`` returns True,
         which means that every answer was shown; return False if that was not enough. Raises
-        ``NoGateway`` when the gateway shuts down.
+        ``NoGateway`` when the gateway shuts down, unless it is waited for.
         """
         # Handle Ctrl-C before the first prompt invites to press it.
         with self._interrupts():
@@ -86,16 +97,38 @@ class TerminalConversation:
 
     async def _show_events(self) -> bool:
         await self._terminal.write(self._transcript.prompt())
-        events = self._terminals.attach(self._chat)
-        try:
-            async for event in events:
-                await self._terminal.write(self._transcript.show(event))
-                # Confirm only what was written: otherwise a crash here would lose the message.
-                if isinstance(event, TerminalMessage):
-                    self._terminals.confirm(event.receipt)
-        finally:
-            await _close(events)
-        return True
+        is_noted = False
+        while True:
+            events = self._terminals.attach(self._chat)
+            try:
+                async for event in events:
+                    is_noted = False
+                    await self._show(event)
+            except NoGateway:
+                if not self._outlives:
+                    raise
+                if not is_noted:
+                    # What it was saying comes again, from its beginning.
+                    gone = "The gateway has ended. This chat goes on when it is back; Ctrl-D quits."
+                    await self._terminal.write(self._transcript.leave())
+                    await self._terminal.write(self._transcript.note(gone))
+                is_noted = True
+                await asyncio.sleep(_LOOK_S)
+            else:
+                return True
+            finally:
+                await _close(events)
+
+    async def _show(self, event: ChatEvent) -> None:
+        if isinstance(event, LineReceived) and event.message_id.startswith(self._prefix):
+            return  # it was typed here
+        receipt = event.receipt if isinstance(event, TerminalMessage) else ""
+        if receipt not in self._shown:
+            await self._terminal.write(self._transcript.show(event))
+        # Confirm only what was written: otherwise a crash here would lose the message.
+        if receipt:
+            self._shown.add(receipt)
+            self._terminals.confirm(receipt)
 
     async def _read_lines(self, settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
         while (line := await self._terminal.read()) is not None:
@@ -114,7 +147,9 @@ class TerminalConversation:
         for attempt in range(1_000_000):
             try:
                 await self._terminals.say(self._chat, message_id, text, agent=self._agent)
-            except StoreUnavailable as error:
+            except (StoreUnavailable, NoGateway) as error:
+                if isinstance(error, NoGateway) and not self._outlives:
+                    raise
                 if attempt == 0:
                     note = f"not sent yet, retrying: {error}"
                     await self._terminal.write(self._transcript.note(note))

@@ -15,6 +15,7 @@ from rich.segment import Segment
 from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.cli.chats.transcript import (
     DIM,
+    ELSEWHERE,
     NORMAL,
     ToolQuestions,
     file_line,
@@ -165,7 +166,7 @@ class MarkdownTranscript:
     def show(self, event: ChatEvent) -> str:
         """Return the text to write for an event."""
         match event:
-            case RunStarted():
+            case RunStarted() | ButtonsUsed() | PressAnswered():
                 return ""
             case RunText(run_id, _, text):
                 return self._stream(run_id, text)
@@ -183,8 +184,8 @@ class MarkdownTranscript:
                 return said + (self.note(plain(file_line(file))) if file else "")
             case OpenButtons(message):
                 return self.show(message) if possible_decisions(message) else ""
-            case ButtonsUsed() | PressAnswered() | LineReceived():
-                return ""
+            case LineReceived(_, _, text, files):
+                return self.note(plain(f"{ELSEWHERE} {text or ', '.join(files)}"))
 
     def _stream(self, run_id: RunId, text: str) -> str:
         # The message of a run that is over may be late, or have gone to another terminal.

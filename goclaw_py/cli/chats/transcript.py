@@ -24,6 +24,8 @@ from goclaw_py.core.run_events import (
     RunWaiting,
 )
 
+ELSEWHERE: Final = "›"  # noqa: RUF001  (as in the prompt)
+"""Before what was typed in another terminal."""
 PROMPT: Final = "\x1b[1;36m›\x1b[0m "  # noqa: RUF001  (meant to look like a prompt)
 _CLEAR_LINE: Final = "\r\x1b[K"
 DIM: Final = "\x1b[2m"
@@ -135,7 +137,7 @@ class Transcript:
     def show(self, event: ChatEvent) -> str:
         """Return the text to write for an event."""
         match event:
-            case RunStarted():
+            case RunStarted() | ButtonsUsed() | PressAnswered():
                 return ""
             case RunText(run_id, _, text):
                 return self._stream(run_id, plain(text))
@@ -151,8 +153,8 @@ class Transcript:
                 return self._message(plain(said), run_id) + self.prompt() if said else ""
             case OpenButtons(message):
                 return self.show(message) if possible_decisions(message) else ""
-            case ButtonsUsed() | PressAnswered() | LineReceived():
-                return ""
+            case LineReceived(_, _, text, files):
+                return self.note(plain(f"{ELSEWHERE} {text or ', '.join(files)}"))
 
     def _stream(self, run_id: RunId, text: str) -> str:
         if run_id in self._hidden or (self._open is not None and self._open != run_id):

@@ -175,15 +175,18 @@ def test_ctrl_c_stops_and_again_leaves_and_what_was_typed_stays(
     assert viewer.process.returncode == 0
 
 
-def test_the_terminal_is_as_before_when_the_chat_has_ended(
+def test_what_is_typed_outlives_the_gateway_and_the_terminal_is_as_before(
     viewer: Viewer, gateway: ThreadGateway
 ) -> None:
     viewer.types("hello\r")
     viewer.waits_until(lambda: "you said: hello" in viewer.lines)
+    viewer.types("abc")
     gateway.stop()
-    viewer.waits_until(lambda: "goclaw: the gateway has shut down" in "\n".join(viewer.lines))
-    assert viewer.process.wait(PATIENCE_S) == 3
-    assert not any(line.startswith(SIGN) for line in viewer.lines[2:])
+    viewer.waits_until(lambda: "This chat goes on when it is back" in "\n".join(viewer.lines))
+    viewer.waits_until(lambda: viewer.lines[-1] == f"{SIGN} abc")
+    viewer.types("\b\b\b" + CTRL_D)
+    viewer.waits_until(lambda: not any(line.startswith(SIGN) for line in viewer.lines[2:]))
+    assert viewer.process.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.parametrize("ending", ["closed", "terminated"])

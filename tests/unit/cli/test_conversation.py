@@ -29,6 +29,7 @@ from goclaw_py.core.messages import Button, FileKind, OutboundMessage, OutFile, 
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import (
     ButtonsUsed,
+    LineReceived,
     PressAnswered,
     RunEnded,
     RunStarted,
@@ -419,6 +420,49 @@ async def test_a_gateway_that_goes_away_ends_the_conversation() -> None:
     talk = Talk()
     talk.hears(None)
     assert await talk.task
+
+
+class Restarting(FakeTerminals):
+    """Three gateways end when the event None comes, two of them at once."""
+
+    async def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
+        async for event in super().attach(chat):
+            yield event
+        if len(self.attached) < 4:
+            raise NoGateway("the gateway has shut down or closed the connection")
+
+
+async def test_a_terminal_waits_for_a_gateway_that_restarts() -> None:
+    terminals, service = Restarting(), FakeTerminal()
+    conversation = TerminalConversation(terminals, service, "local", outlives=True)
+    task = asyncio.ensure_future(conversation.run(yes, 60))
+    terminals.refusals = 3
+    message = TerminalMessage("r1", "Hello", None)
+    terminals.events.put_nowait(message)
+    for _ in range(3):
+        terminals.events.put_nowait(None)
+    service.type("typed meanwhile")
+    await asyncio.sleep(5)
+    assert service.text.count("This chat goes on when it is back") == 1
+    # What was not confirmed comes again, and is shown once.
+    terminals.events.put_nowait(message)
+    await asyncio.sleep(5)
+    assert service.text.count("Hello") == 1
+    assert terminals.confirmed == ["r1", "r1"]
+    assert terminals.texts == ["typed meanwhile"]
+    service.type(None)
+    assert await task
+
+
+async def test_what_is_typed_in_another_terminal_is_shown() -> None:
+    talk = Talk()
+    talk.service.type("mine")
+    await talk.until(lambda: talk.terminals.said)
+    own = talk.terminals.said[0][1]
+    talk.hears(LineReceived(HERE, own, "mine"), LineReceived(HERE, "other-1", "theirs"))
+    await talk.until(lambda: "theirs" in talk.service.text)
+    assert "mine" not in talk.service.text
+    await talk.end()
 
 
 async def test_a_screen_that_nobody_reads_ends_the_conversation() -> None:
