@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import sys
+import termios
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -86,6 +87,8 @@ class EditorTerminal:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._draft = ""
         self._ready = threading.Event()
+        with suppress(RuntimeError, ValueError):  # not the main thread
+            self._caller.add_signal_handler(signal.SIGCONT, self._in_editor, self._resume)
         self._thread = threading.Thread(target=self._run, name="terminal-editor", daemon=True)
         self._thread.start()
         self._ready.wait()
@@ -110,6 +113,8 @@ class EditorTerminal:
 
     def close(self) -> None:
         """Remove the input line and restore the modes of the terminal."""
+        with suppress(RuntimeError, ValueError):
+            self._caller.remove_signal_handler(signal.SIGCONT)
         self._in_editor(self._work.cancel)
         # A terminal that stands still cannot be restored.
         self._thread.join(_CLOSE_S)
@@ -146,11 +151,13 @@ class EditorTerminal:
             # Raw mode all the time: in line mode, as between two inputs, the system itself would
             # take Ctrl-D.
             source.cooked_mode = nullcontext  # type: ignore[method-assign]
+            self._cooked = termios.tcgetattr(self._source)
             with (
                 source.raw_mode(),
                 create_app_session(source, output),
                 patch_stdout(raw=True),
             ):
+                self._raw = termios.tcgetattr(self._source)
                 self._session = self._new_session()
                 writing = asyncio.ensure_future(self._write_all(output))
                 self._ready.set()
@@ -170,12 +177,22 @@ class EditorTerminal:
             complete_while_typing=False,
             reserve_space_for_menu=0,
             prompt_continuation=_INDENT,
-            key_bindings=_keys(),
-            enable_suspend=True,
+            key_bindings=_keys(self._suspend),
             erase_when_done=True,
         )
         session.app.min_redraw_interval = _REDRAW_S
         return session
+
+    def _suspend(self) -> None:
+        """Stop as after Ctrl-Z in line mode, with the modes that the shell expects."""
+        termios.tcsetattr(self._source, termios.TCSADRAIN, self._cooked)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _resume(self) -> None:
+        """Go on after ``fg``: the shell has left its own modes."""
+        with suppress(termios.error):
+            termios.tcsetattr(self._source, termios.TCSADRAIN, self._raw)
+        self._session.app.invalidate()
 
     def _shown_draft(self) -> str:
         size = self._session.output.get_size()
@@ -220,8 +237,18 @@ def _print(output: Vt100_Output, text: str) -> None:
     output.flush()
 
 
-def _keys() -> KeyBindings:
+def _keys(suspend: Callable[[], None]) -> KeyBindings:
     keys = KeyBindings()
+
+    @keys.add("c-z")
+    async def _(event: KeyPressEvent) -> None:
+        del event
+        await run_in_terminal(suspend)
+
+    @keys.add("c-@")
+    def _(event: KeyPressEvent) -> None:
+        """Do nothing, instead of beginning a selection: the next key would replace the text."""
+        del event
 
     @keys.add("enter")
     def _(event: KeyPressEvent) -> None:

@@ -58,6 +58,8 @@ LINES = (
     (f"{PASTE}one\rtwo{PASTED}\r", "one\ntwo"),
     ("/stopa\t\r", "/stopall"),
     ("/hel\t\r", "/help"),
+    # Ctrl-Space begins no selection, which the next key would replace.
+    ("abc\x00def\r", "abcdef"),
     ("Grüße 日本\r", "Grüße 日本"),
 )
 
@@ -173,6 +175,17 @@ def test_ctrl_c_stops_and_again_leaves_and_what_was_typed_stays(
         except OSError:  # a terminal whose other end is closed
             viewer.process.wait(PATIENCE_S)
     assert viewer.process.returncode == 0
+
+
+def test_after_a_suspension_lines_are_edited_again(viewer: Viewer) -> None:
+    viewer.types("abc\x1a")
+    _, status = os.waitpid(viewer.process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    assert termios.tcgetattr(viewer.keys)[3] & termios.ICANON
+    viewer.presses(signal.SIGCONT)
+    viewer.waits_until(lambda: not termios.tcgetattr(viewer.keys)[3] & termios.ICANON)
+    viewer.types(f"{LEFT}X\r")
+    viewer.sees_lines(f"{SIGN} abXc", "you said: abXc", SIGN)
 
 
 def test_what_is_typed_outlives_the_gateway_and_the_terminal_is_as_before(
