@@ -11,6 +11,7 @@ import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -88,8 +89,8 @@ class _Viewer:
         self._view = view
         self._state = TopState()
         self._shown = Shown()
-        self._runs, self._messages = Rate(), Rate()
-        self._cost = ""
+        self._messages = Rate()
+        self._started, self._cost = "", ""
         self._totals_at = -_TOTALS_S
         self._is_over = False
         self._wanted = asyncio.Event()
@@ -148,12 +149,14 @@ class _Viewer:
     async def _latest(self) -> TopView:
         state, now_s = self._state, asyncio.get_running_loop().time()
         status = await self._control.lanes.status()
-        self._runs.add(Counts(now_s, sum(lane.started for lane in status.lanes)))
         failed = self._view.failed
         if now_s - self._totals_at >= _TOTALS_S:
             self._totals_at = now_s
             used = (await self._control.usage.report(UsageQuery(days=1))).total
             self._messages.add(Counts(now_s, (used.received or 0) + (used.sent or 0)))
+            begun = RunQuery(since=status.now - timedelta(minutes=1))
+            started = sum((await self._control.runs.counts(begun)).values())
+            self._started = rate_text("runs", started)
             self._cost = "" if used.cost_usd is None else f"  {usd(used.cost_usd)} today"
             if state.tab is TopTab.FAILED:
                 failed = await self._failed()
@@ -162,7 +165,7 @@ class _Viewer:
             status,
             await self._control.sessions.names(keys),
             totals=f"{rate_text('messages', self._messages.per_minute)}  "
-            f"{rate_text('runs', self._runs.per_minute)}{self._cost}",
+            f"{self._started}{self._cost}",
             failed=failed,
         )
         if state.opened is not None:

@@ -70,6 +70,7 @@ class TopState:
         opened: The run whose details are shown.
         stopping: The run about which a person is asked whether to stop it.
         log_of: The run whose log lines are shown; None: those of the gateway.
+        back: What Esc shows again; None: the list of runs.
         scroll: How many lines of details or of the log are scrolled: from the beginning of
             details, from the end of the log.
         notice: The result of the last key.
@@ -80,6 +81,7 @@ class TopState:
     opened: RunId | None = None
     stopping: RunId | None = None
     log_of: RunId | None = None
+    back: TopState | None = None
     scroll: int = 0
     has_help: bool = False
     notice: str = ""
@@ -154,14 +156,14 @@ def _on_tab(state: TopState, key: str) -> TopState:
 
 def _in_list(state: TopState, key: str, shown: Shown) -> TopState:
     if not shown.runs:
-        return TopState(tab=TopTab.LOG) if key == "l" else state
+        return TopState(tab=TopTab.LOG, back=state) if key == "l" else state
     place = place_of(state, shown.runs)
     run = shown.runs[place]
     match key:
         case "enter":
             return replace(state, selected=run, opened=run, scroll=0)
         case "l":
-            return TopState(tab=TopTab.LOG, log_of=run)
+            return TopState(tab=TopTab.LOG, log_of=run, back=replace(state, selected=run))
         case "s" if run in shown.stoppable:
             return replace(state, selected=run, stopping=run)
         case "s":
@@ -171,18 +173,22 @@ def _in_list(state: TopState, key: str, shown: Shown) -> TopState:
 
 
 def _in_text(state: TopState, key: str, shown: Shown) -> TopState:
-    run = state.opened
+    run = state.opened or state.log_of
     match key:
-        case "l" if run is not None:
-            return TopState(tab=TopTab.LOG, log_of=run)
-        case "l" | "esc" if state.log_of is not None:
+        case "l" if state.opened is not None:
+            return TopState(tab=TopTab.LOG, log_of=run, back=state)
+        case "l":
             return replace(state, log_of=None, scroll=0)
-        case "s" if run is not None and run in shown.stoppable:
+        case "esc":
+            return state.back or TopState()
+        case "s" if run is None:
+            return replace(state, notice="This is the log of the gateway: stop runs in their list.")
+        case "s" if run in shown.stoppable:
             return replace(state, stopping=run)
-        case "s" if run is not None:
+        case "s":
             return replace(state, notice="This run has ended.")
     scroll = min(state.scroll, shown.most)
-    if run is None:  # a log is scrolled from its end
+    if state.opened is None:  # a log is scrolled from its end
         opposite = {"up": "down", "down": "up", "page up": "page down", "page down": "page up"}
         key = {"first": "last", "last": "first", **opposite}.get(key, key)
     scroll = min(max(_moved(scroll, key, shown.page, shown.most), 0), shown.most)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _WINDOW_S: Final = 60.0
-_LEAST_S: Final = 3.0
+_LEAST_S: Final = 20.0
 """Below that, a rate says nothing."""
 
 
@@ -51,4 +51,4 @@ def rate_text(name: str, per_minute: float | None) -> str:
     """Return ``4.2 runs/min``; a dash instead of a number that is not known yet."""
     if per_minute is None:
         return f"- {name}/min"
-    return f"{per_minute:.{1 if per_minute < 10 else 0}f} {name}/min"
+    return f"{per_minute:.{1 if 0 < per_minute < 10 and per_minute % 1 else 0}f} {name}/min"

@@ -263,7 +263,9 @@ def _text(view: TopView, state: TopState, columns: int, room: int) -> tuple[list
         begin = min(state.scroll, most)
         page = lines[begin : begin + room]
     else:
-        none = "none among the last 2,000 lines of this gateway" if state.log_of else "no log lines"
+        none = (
+            "no line names this run yet; one comes when it ends" if state.log_of else "no log lines"
+        )
         lines = list(view.log) or [none]
         if state.log_of is not None:
             room -= 1

@@ -98,14 +98,27 @@ def test_lists_are_chosen_by_tab_arrow_or_number() -> None:
 
 def test_l_shows_the_log_of_a_run_and_then_all_of_it() -> None:
     log = after(TopState(), "down", "l")
-    assert log == TopState(tab=TopTab.LOG, log_of=B)
-    assert after(log, "l") == after(log, "esc") == TopState(tab=TopTab.LOG)
-    assert after(TopState(opened=A), "l", shown=TEXT).log_of == A
-    assert after(TopState(), "l", shown=Shown()) == TopState(tab=TopTab.LOG)
+    begun = TopState(selected=B)
+    assert log == TopState(tab=TopTab.LOG, log_of=B, back=begun)
+    assert after(log, "l") == TopState(tab=TopTab.LOG, back=begun)
+    assert after(TopState(), "l", shown=Shown()).tab is TopTab.LOG
+    # Esc leads back to where the log was asked for.
+    assert after(log, "esc") == after(log, "l", "esc") == begun
+    opened = TopState(opened=A, scroll=3)
+    assert after(opened, "l", shown=TEXT).log_of == A
+    assert after(opened, "l", "esc", shown=TEXT) == opened
+    assert after(TopState(tab=TopTab.LOG), "esc") == TopState()
     # A log begins at its end, and "up" goes back in it.
     assert after(log, "up", "page up", shown=TEXT).scroll == 11
     assert after(log, "first", shown=TEXT).scroll == 25
     assert after(log, "first", "last", shown=TEXT).scroll == 0
+
+
+def test_s_in_a_log_stops_its_run_and_says_if_it_has_none() -> None:
+    log = TopState(tab=TopTab.LOG, log_of=A)
+    assert after(log, "s").stopping == A
+    assert "has ended" in after(log, "s", shown=Shown((A,))).notice
+    assert "stop runs in their list" in after(TopState(tab=TopTab.LOG), "s").notice
 
 
 def test_help_is_closed_by_any_key() -> None:
@@ -137,7 +150,7 @@ def test_no_order_of_keys_leaves_the_lists(keys: list[str], runs: list[RunId], m
 def test_rates_are_those_of_the_last_minute() -> None:
     rate, rates = Rate(), []
     # Too early to say, then over the last minute; 0 is that of another gateway or another day.
-    for counts in (Counts(0, 100), Counts(1, 101), Counts(30, 110), Counts(90, 111), Counts(91, 0)):
+    for counts in (Counts(0, 100), Counts(9, 101), Counts(30, 110), Counts(90, 111), Counts(91, 0)):
         rate.add(counts)
         rates.append(rate.per_minute)
     assert rates == [None, None, 20, 1, None]
@@ -148,7 +161,8 @@ def test_rates_are_those_of_the_last_minute() -> None:
     ("rate", "text"),
     [
         (None, "- runs/min"),
-        (0.0, "0.0 runs/min"),
+        (0.0, "0 runs/min"),
+        (4.25, "4.2 runs/min"),
         (9.96, "10.0 runs/min"),
         (1234.5, "1234 runs/min"),
     ],
