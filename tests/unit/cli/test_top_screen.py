@@ -205,7 +205,7 @@ def test_a_log_line_shows_the_result_in_80_columns() -> None:
     assert "agent=main  duration_s=4.207  run_id=01a1fc4d-9ec0-7d8e " in line
     view = TopView(BUSY)
     state = TopState(tab=TopTab.LOG, log_of=RUNNING.id)
-    assert "no line names this run yet; a run has one when it ends" in lines_of(view, state=state)
+    assert "no line names this run yet; one comes when it ends" in lines_of(view, state=state)
 
 
 def test_the_question_whether_to_stop_a_run_is_whole_in_80_columns() -> None:
