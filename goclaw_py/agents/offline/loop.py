@@ -22,7 +22,9 @@ from goclaw_py.runs.agent_loop import AgentResult, Emit, FilePart, RunRequest
 
 
 async def _help(turn: OfflineTurn) -> str:
-    lines = [f"- `{known.usage}`: {known.does}" for known in PHRASES]
+    tools = {"", *(spec.name for spec in turn.request.tools.specs)}
+    known = (one for one in PHRASES if one.tool in tools)
+    lines = [f"- `{one.usage}`: {one.does}" for one in known]
     return turn.reply("\n".join(["I am the offline agent. I understand:", *lines]))
 
 

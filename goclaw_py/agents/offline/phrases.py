@@ -162,29 +162,47 @@ async def _forget(turn: OfflineTurn) -> str:
 
 TOOLING = (
     phrase("tools", "lists the tools that I can use", r"(tools)", _tools),
-    phrase("file TEXT", "sends TEXT back as a file", r"file\s+(.+)", _send_back),
-    phrase("files", "lists the files in my workspace", r"files", _calls("list_files")),
-    phrase("read PATH", "shows a file", r"read\s+(\S.*)", _calls("read_file", "path")),
-    phrase("write PATH TEXT", "writes TEXT into a file", r"write\s+(\S+)\s+(.+)", _write),
+    phrase("file TEXT", "sends TEXT back as a file", r"file\s+(.+)", _send_back, "send_file"),
+    phrase(
+        "files", "lists the files in my workspace", r"files", _calls("list_files"), "list_files"
+    ),
+    phrase("read PATH", "shows a file", r"read\s+(\S.*)", _calls("read_file", "path"), "read_file"),
+    phrase(
+        "write PATH TEXT", "writes TEXT into a file", r"write\s+(\S+)\s+(.+)", _write, "write_file"
+    ),
     phrase(
         "subagent PHRASE",
         "gives it to a subagent; you can continue",
         r"subagent\s+(.+)",
         _calls("spawn_subagent", "task"),
+        "spawn_subagent",
     ),
     phrase(
         "ask subagent PHRASE",
         "the same, and waits for the result",
         r"ask\s+subagent\s+(.+)",
         _ask_subagent,
+        "spawn_subagent",
     ),
     phrase(
-        "delegate AGENT PHRASE", "gives it to another agent", r"delegate\s+(\S+)\s+(.+)", _delegate
+        "delegate AGENT PHRASE",
+        "gives it to another agent",
+        r"delegate\s+(\S+)\s+(.+)",
+        _delegate,
+        "delegate",
     ),
-    phrase("send TARGET TEXT", "writes to another chat", r"send\s+(\S+)\s+(.+)", _send),
-    phrase("remember TEXT", "keeps a fact until /new", r"remember\s+(.+)", _remember),
+    phrase(
+        "send TARGET TEXT", "writes to another chat", r"send\s+(\S+)\s+(.+)", _send, "send_message"
+    ),
+    phrase("remember TEXT", "keeps a fact until /new", r"remember\s+(.+)", _remember, "pin_fact"),
     phrase("facts", "lists the facts that I keep", r"(facts)", _facts),
-    phrase("forget N", "forgets the fact with that number, or text", r"forget\s+(.+)", _forget),
+    phrase(
+        "forget N",
+        "forgets the fact with that number, or text",
+        r"forget\s+(.+)",
+        _forget,
+        "unpin_fact",
+    ),
 )
 """Phrases in the order in which they are tried."""
 
@@ -232,7 +250,7 @@ async def heartbeat_run(turn: OfflineTurn) -> str:
     lines = [f"- {_line(text)}" for text in found[:_MOST]]
     if len(found) > _MOST:
         lines.append(f"- … and {len(found) - _MOST} more")
-    return turn.reply("\n".join(["These need your attention:", *lines]))
+    return turn.reply("\n".join(["🔔 These need your attention:", *lines]))
 
 
 def needs_attention(prompt: str) -> list[str]:

@@ -63,8 +63,11 @@ def _span(text: str) -> timedelta:
 
 async def _remind_in(turn: OfflineTurn) -> str:
     here = await _here(turn)
+    span = _span(turn.said)
+    if not span:
+        raise ToolFailed("that is now; say for example `remind me in 10 minutes to stretch`")
     try:
-        moment = here.now + _span(turn.said)
+        moment = here.now + span
     except OverflowError:
         raise ToolFailed("that is too far ahead") from None
     return await _remind(turn, moment, here)
@@ -136,7 +139,7 @@ async def _again_and_again(turn: OfflineTurn, kind: str, value: str, text: str) 
     goal = text if turn.understands(text) else f"echo {text}"
     here = await _here(turn)
     made = await _create(turn, name=_title(text), goal=goal, cadence_type=kind, cadence_value=value)
-    return turn.reply(f"I will do `{goal}`, next {_due(made, here)}. {_how_to_end(made)}")
+    return turn.reply(f"I will do `{_shown(goal)}`, next {_due(made, here)}. {_how_to_end(made)}")
 
 
 async def _create(turn: OfflineTurn, **arguments: object) -> dict[str, Any]:
@@ -171,7 +174,12 @@ def _line(each: dict[str, Any], here: _Here) -> str:
     state = each["status"]
     if each["next_run_at"]:
         state = f"next {_due(each, here)}"
-    return f"- `{each['slug']}`: {each['goal']}; {state}"
+    return f"- `{each['slug']}`: {_shown(each['goal'])}; {state}"
+
+
+def _shown(goal: str) -> str:
+    """Return what people call the phrase of a job."""
+    return goal.removeprefix("echo ").removeprefix("Reminder: ")
 
 
 async def _delete(turn: OfflineTurn) -> str:
@@ -201,28 +209,52 @@ SCHEDULING = (
         "reminds you; also hours, days, seconds",
         rf"remind\s+me\s+in\s+({_SPAN})\s+(?:to\s+)?(.+)",
         _remind_in,
+        "schedule_create",
     ),
     phrase(
         "remind me at 18:00 to TEXT",
         "the same; also `tomorrow 9:00`",
         rf"remind\s+me\s+({_WHEN})\s+(?:to\s+)?(.+)",
         _remind_at,
+        "schedule_create",
     ),
     phrase(
         "every N minutes PHRASE",
         "repeats it; any other text is sent as it is",
         rf"every\s+({_REGULAR})\s+(.+)",
         _every,
+        "schedule_create",
     ),
     phrase(
         "cron 0 9 * * 1-5 PHRASE",
         "the same, by a cron expression",
         rf"cron\s+({_FIELDS})\s+(.+)",
         _cron,
+        "schedule_create",
     ),
-    phrase("jobs", "lists the jobs and reminders of this chat", r"(jobs|schedules)", _list),
-    phrase("delete job NAME", "deletes it", r"delete\s+(?:job|schedule)\s+(.+)", _delete),
-    phrase("pause job NAME", "pauses it", r"pause\s+(?:job|schedule)\s+(.+)", _pause),
-    phrase("resume job NAME", "resumes it", r"resume\s+(?:job|schedule)\s+(.+)", _resume),
+    phrase(
+        "jobs",
+        "lists the jobs and reminders of this chat",
+        r"(jobs|schedules)",
+        _list,
+        "schedule_search",
+    ),
+    phrase(
+        "delete job NAME",
+        "deletes it",
+        r"delete\s+(?:job|schedule)\s+(.+)",
+        _delete,
+        "schedule_delete",
+    ),
+    phrase(
+        "pause job NAME", "pauses it", r"pause\s+(?:job|schedule)\s+(.+)", _pause, "schedule_edit"
+    ),
+    phrase(
+        "resume job NAME",
+        "resumes it",
+        r"resume\s+(?:job|schedule)\s+(.+)",
+        _resume,
+        "schedule_edit",
+    ),
 )
 """Phrases in the order in which they are tried."""

@@ -87,17 +87,23 @@ Answer = Callable[[OfflineTurn], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A phrase of the offline agent. ``pattern`` is matched against the whole prompt."""
+    """A phrase of the offline agent.
+
+    Args:
+        pattern: It is matched against the whole prompt.
+        tool: The tool that it needs, "" for none.
+    """
 
     usage: str
     does: str
     pattern: re.Pattern[str]
     answer: Answer
+    tool: str = ""
 
 
-def phrase(usage: str, does: str, pattern: str, answer: Answer) -> Phrase:
+def phrase(usage: str, does: str, pattern: str, answer: Answer, tool: str = "") -> Phrase:
     """Return a line of the table."""
-    return Phrase(usage, does, re.compile(pattern, re.IGNORECASE | re.DOTALL), answer)
+    return Phrase(usage, does, re.compile(pattern, re.IGNORECASE | re.DOTALL), answer, tool)
 
 
 def quote(text: str) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from goclaw_py.agents.offline import MAX_COUNT, PHRASES, OfflineAgent
 from goclaw_py.core.errors import AgentError
 from goclaw_py.core.messages import FileKind, HistoryEntry, Role
 from goclaw_py.runs.agent_loop import FilePart, TextPart
+from goclaw_py.runs.toolbox import ToolSpec
 from tests.unit.agents.builders import Coming, Events, request
 
 
@@ -20,9 +22,26 @@ async def reply_to(text: str, *history: HistoryEntry) -> str:
     return result.text
 
 
-async def test_help_lists_every_phrase_of_the_table() -> None:
-    reply = await reply_to("help")
-    assert all(phrase.usage in reply and phrase.does in reply for phrase in PHRASES)
+class Offered:
+    """A toolbox that only says which tools it has."""
+
+    guidance = ()
+
+    def __init__(self, *names: str) -> None:
+        self.specs = tuple(ToolSpec(name, "", {}) for name in names)
+
+    async def call(self, name: str, arguments: Mapping[str, object], key: str = "") -> str:
+        raise AssertionError(name)
+
+
+async def test_help_lists_every_phrase_whose_tool_is_offered() -> None:
+    known = {phrase.tool for phrase in PHRASES}
+    for tools in (frozenset(), frozenset({"send_message", "pin_fact"}), known - {""}):
+        asked = replace(request("help"), tools=Offered(*tools))
+        reply = (await OfflineAgent().run(asked, Events())).text
+        for phrase in PHRASES:
+            line = f"- `{phrase.usage}`: {phrase.does}"
+            assert (line in reply.splitlines()) == (phrase.tool in {"", *tools})
 
 
 async def test_echo_says_the_text_as_it_was_written() -> None:

@@ -64,12 +64,12 @@ async def test_without_an_unchecked_box_all_is_well(checklist: str) -> None:
 )  # fmt: skip
 async def test_an_unchecked_box_needs_attention(line: str) -> None:
     said = await heartbeat_run(f"# Each time\n\n- [x] Tea\n{line}\n- Look around")
-    assert said == "These need your attention:\n- Mail of Ann"
+    assert said == "🔔 These need your attention:\n- Mail of Ann"
 
 
 async def test_every_open_item_is_named_in_its_order_with_its_interval() -> None:
     said = await heartbeat_run("- [ ] every 2h: Mail\n- [x] Tea\n\n## More\n- [ ] Milk")
-    assert said == "These need your attention:\n- every 2h: Mail\n- Milk"
+    assert said == "🔔 These need your attention:\n- every 2h: Mail\n- Milk"
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/St_Johns"])
@@ -77,7 +77,7 @@ async def test_every_event_needs_attention_also_without_a_checklist(zone: str) -
     """SPEC HB-13."""
     said = await heartbeat_run("", "The disk is full", "- [x] done: really", zone=zone)
     first, *lines = said.splitlines()
-    assert first == "These need your attention:"
+    assert first == "🔔 These need your attention:"
     assert len(lines) == 2
     assert lines[0].endswith(": The disk is full")
     assert lines[1].endswith(": - [x] done: really")
@@ -86,13 +86,13 @@ async def test_every_event_needs_attention_also_without_a_checklist(zone: str) -
 async def test_items_come_before_events() -> None:
     said = await heartbeat_run("- [ ] Mail\n- [x] Tea", "The disk\nis full")
     assert said == (
-        "These need your attention:\n- Mail\n- Fri 2 Jan 2026, 03:04:05: The disk is full"
+        "🔔 These need your attention:\n- Mail\n- Fri 2 Jan 2026, 03:04:05: The disk is full"
     )
 
 
 async def test_a_fence_that_nobody_closes_hides_no_item() -> None:
     said = await heartbeat_run("```\nx\n```\n- [ ] Mail\n```\n- [ ] Tea")
-    assert said == "These need your attention:\n- Mail\n- Tea"
+    assert said == "🔔 These need your attention:\n- Mail\n- Tea"
 
 
 async def test_what_was_added_to_a_list_is_named_as_it_was_said() -> None:
@@ -101,7 +101,7 @@ async def test_what_was_added_to_a_list_is_named_as_it_was_said() -> None:
     for item in said:
         text = with_item(text, item)
     due = parse(text).due({}, now=NOW, zone="UTC").text
-    assert await heartbeat_run(due) == "\n- ".join(["These need your attention:", *said])
+    assert await heartbeat_run(due) == "\n- ".join(["🔔 These need your attention:", *said])
     for _ in said:
         text = with_done(text, 1)
     assert await heartbeat_run(parse(text).due({}, now=NOW, zone="UTC").text) == HEARTBEAT_OK
