@@ -413,7 +413,7 @@ class UnknownJob(JobError):
 
     def __init__(self, name: str, *, several: str = "") -> None:
         shown = name if len(name) <= 80 else name[:80] + "…"
-        what = f"{shown!r} is not unique: {several}" if several else f"no job {shown!r}"
+        what = f"job {shown!r} is not unique: {several}" if several else f"no job {shown!r}"
         super().__init__(what)
         self.asked = name
         self.several = several

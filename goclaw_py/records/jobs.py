@@ -85,7 +85,7 @@ class JobStore(Protocol):
         """
 
     async def find_jobs(self, text: str, *, owner: Owner | None = None) -> list[Job]:
-        """Return at most ``FOUND`` jobs by slug, or by the first 4 or more characters of the id.
+        """Return at most ``FOUND`` jobs by slug, id, or the first 4 or more characters of the id.
 
         Ids are searched only if no slug matches; the job with the whole id is then the only one.
         Several mean that ``text`` is ambiguous.

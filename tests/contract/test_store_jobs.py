@@ -301,10 +301,12 @@ async def test_a_job_is_found_by_its_slug_before_any_id(world: JobWorld) -> None
 async def test_a_whole_id_of_a_job_wins_over_longer_ids(world: JobWorld) -> None:
     """Of the requester's own jobs only."""
     one = replace(a_job("one"), id=JobId("job-1"))
+    short = replace(a_job("short"), id=JobId("job"))
     more = [replace(a_job(f"s{n}"), id=JobId(f"job-1{n}")) for n in range(3)]
     theirs = replace(a_job("theirs", owner=OTHER), id=JobId("job-1x"))
-    await added(world.a, one, *more, theirs)
+    await added(world.a, one, short, *more, theirs)
     assert await world.a.find_jobs("job-1") == [one]
+    assert await world.a.find_jobs("job") == [short]
     assert await world.a.find_jobs("job-1", owner=OWNER) == [one]
     assert await world.a.find_jobs("job-1", owner=OTHER) == [theirs]
 

@@ -43,8 +43,6 @@ _MESSAGE: Final = re.compile(r"([a-z0-9_-]+)(?:\.([a-z0-9_-]+))?:([^\s/]+)/(\S+)
 _KIND: Final = re.compile(
     r"(run|job|message|inbox|delivery|outbox|heartbeat|person|node):(.+)", re.DOTALL
 )
-_WHOLE_ID: Final = 36
-"""The length of the ids of runs and approvals."""
 _ROW: Final = re.compile(r"\d{1,18}")
 _ID: Final = re.compile(r"[0-9a-f-]+")
 
@@ -195,8 +193,8 @@ async def _exact(src: Sources, about: str) -> list[FoundSubject]:
     if session is not None:
         found.append(_session(src, session.key))
     found += [_job(src, job) for job in await _jobs_named(src, about)]
-    whole = len(about) == _WHOLE_ID
-    found += [one for one in await _runs(src, about) if whole or one.subject.id == about]
+    found += await _runs(src, about, whole_id=True)
+    found += await _nodes(src, about, whole_id=True)
     found += await _chats(src, about, whole_name=True)
     found += await _people(src, about, whole_name=True)
     return _each_chat_once(found)
@@ -240,18 +238,21 @@ async def _partly(src: Sources, about: str) -> list[FoundSubject]:
     return _each_chat_once(found)
 
 
-async def _runs(src: Sources, about: str) -> list[FoundSubject]:
+async def _runs(src: Sources, about: str, *, whole_id: bool = False) -> list[FoundSubject]:
     """Find by id, the beginning of one, or that of an approval for which the run has asked."""
-    if len(about) < _FEWEST or not _ID.fullmatch(about):
-        return []
-    stored = await src.store.find_run(about)
-    for asked in await src.store.find_approvals(about):
+    whole_id = whole_id or len(about) < _FEWEST or not _ID.fullmatch(about)
+
+    def fits(id_: str) -> bool:
+        return id_ == about if whole_id else id_.startswith(about)
+
+    stored = [run for run in await src.store.find_run(about) if fits(run.id)]
+    for asked in filter(lambda one: fits(one.id), await src.store.find_approvals(about)):
         stored += await src.store.find_run(asked.run_id)
     found = [FoundSubject(runs.subject(run), partial(runs.explain, src, run)) for run in stored]
     known = {one.subject.id for one in found}
     live = () if src.container is None else src.container.dispatcher.runs()
     for view in live:
-        if view.id.startswith(about) and view.id not in known and view.waits_for is not None:
+        if fits(view.id) and view.id not in known and view.waits_for is not None:
             subject = Subject(SubjectKind.RUN, view.id)
             found.append(FoundSubject(subject, partial(waits.explain, src, view)))
     return found
@@ -336,13 +337,12 @@ def _person(channel: str, account: str, sender: Sender) -> Subject:
     return Subject(SubjectKind.PERSON, f"{channel}/{account}/{sender.id}", sender.name)
 
 
-async def _nodes(src: Sources, about: str) -> list[FoundSubject]:
-    if len(about) < _FEWEST:
-        return []
+async def _nodes(src: Sources, about: str, *, whole_id: bool = False) -> list[FoundSubject]:
+    is_part = not whole_id and len(about) >= _FEWEST
     return [
         FoundSubject(nodes.subject(node), partial(nodes.explain, src, node))
         for node in await src.store.nodes()
-        if about in node.id
+        if node.id == about or (is_part and about in node.id)
     ]
 
 

@@ -207,13 +207,16 @@ class JobService:
 
         With ``is_slug``, ``job`` is an id or a slug, whatever other jobs are called.
         """
-        own = await self._store.find_jobs(job, owner=owner_for(by))
-        found = own or await self._store.find_jobs(job)
-        if by.owner is not None and not own:
+        found = own = await self._store.find_jobs(job, owner=owner_for(by))
+        if not any(job in (one.id, one.spec.slug) for one in own):
+            # An id of another owner's job, or its slug, wins over the beginning of an own id.
+            every = await self._store.find_jobs(job)
+            found = [one for one in every if job in (one.id, one.spec.slug)] or own or every
+        if by.owner is not None and not all(one.owner == by.owner for one in found):
             # Only a caller with the full id learns that the job exists.
             if any(one.id == job for one in found):
                 raise NotYours(job, by.owner)
-            found = []
+            found = own
         if not (is_slug or _is_exact(found, job, by)):
             found = await self._open_jobs_named(job, by) or found
         if len(found) > 1:

@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.core.errors import NotFound
-from goclaw_py.core.ids import NodeId
+from goclaw_py.core.ids import NodeId, RunId
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.session_keys import DirectPolicy, GroupPolicy
+from goclaw_py.records import NewRun
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of
@@ -73,6 +74,22 @@ async def test_a_whole_id_wins_over_longer_ones(gateway: GatewayProcess) -> None
     assert (await ask(gateway, node.id)).subject.id == node.id
     with pytest.raises(NotFound, match="may mean"):
         await ask(gateway, f"node:{node.id[:-1]}")
+
+
+async def test_a_whole_id_of_any_form_is_found(gateway: GatewayProcess) -> None:
+    """As an operator copies it from a list, a page or a log."""
+    (run, *_) = await gateway.store.runs()
+    (node,) = await gateway.store.nodes()
+    # Ids of other programs, such as those of an imported history.
+    for name in ("run-000000012", "z"):
+        begun = NewRun(RunId(name), KEY, run.agent, run.trigger, run.lane, (), None, run.started_at)
+        await gateway.store.begin_run(begun, node=gateway.node())
+        for about in (name, f"run:{name}"):
+            assert (await ask(gateway, about)).subject.id == name
+    await gateway.store.join(replace(node, id=NodeId("n1")))
+    assert (await ask(gateway, "n1")).subject.id == "n1"
+    with pytest.raises(NotFound, match="nothing is called"):
+        await ask(gateway, "run-00000001")
 
 
 async def test_what_may_mean_several_things_lists_them(gateway: GatewayProcess) -> None:

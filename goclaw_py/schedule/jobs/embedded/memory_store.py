@@ -96,9 +96,9 @@ class MemoryStore:
         text = storable(text)
         jobs = [job for job in self._jobs.values() if owner in (None, job.owner)]
         found = [job for job in jobs if job.spec.slug == text]
+        found = found or [job for job in jobs if job.id == text]
         if not found and len(text) >= job_rules.FEWEST:
-            exact = [job for job in jobs if job.id == text]
-            found = exact or [job for job in jobs if job.id.startswith(text)]
+            found = [job for job in jobs if job.id.startswith(text)]
         return sorted(found, key=lambda job: job.id)[:FOUND]
 
     async def jobs(self, query: JobQuery) -> JobPage:

@@ -80,8 +80,9 @@ class PostgresJobs(PostgresPart):
     async def find_jobs(self, text: str, *, owner: Owner | None = None) -> list[Job]:
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["with_slug"], text, owner)
-            if not found and len(text) >= job_rules.FEWEST:
-                found = await connection.fetch(_SQL["with_id"], text, text + _LAST_CHARACTER, owner)
+            if not found:
+                last = text + _LAST_CHARACTER if len(text) >= job_rules.FEWEST else text
+                found = await connection.fetch(_SQL["with_id"], text, last, owner)
         return _jobs(found)
 
     async def jobs(self, query: JobQuery) -> JobPage:

@@ -58,9 +58,9 @@ class MemoryJobs(MemoryPart):
         text, owner = storable(text), storable(owner)
         jobs = [job for job in self._db.cron.jobs.values() if owner in (None, job.owner)]
         found = [job for job in jobs if job.spec.slug == text]
+        found = found or [job for job in jobs if job.id == text]
         if not found and len(text) >= job_rules.FEWEST:
-            exact = [job for job in jobs if job.id == text]
-            found = exact or [job for job in jobs if job.id.startswith(text)]
+            found = [job for job in jobs if job.id.startswith(text)]
         return [job_reading.shown(job) for job in sorted(found, key=lambda job: job.id)[:FOUND]]
 
     async def jobs(self, query: JobQuery) -> JobPage:

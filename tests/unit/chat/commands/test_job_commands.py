@@ -308,7 +308,7 @@ async def test_operators_select_an_open_job_by_its_slug_whatever_others_are_call
     assert (await chats.service.get("tea", operator)).id == second.id
     assert (await chats.service.get("tea", operator, is_slug=True)).id == finished.id
     await chats.make(WATER, "Tea")
-    with pytest.raises(UnknownJob, match=r"'tea' is not unique: tea-2 \(.*, tea-3 \("):
+    with pytest.raises(UnknownJob, match=r"job 'tea' is not unique: tea-2 \(.*, tea-3 \("):
         await chats.service.get("tea", operator)
     assert (await chats.service.get("tea-2", operator)).id == second.id
 

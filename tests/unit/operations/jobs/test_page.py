@@ -21,10 +21,12 @@ from goclaw_py.operations.jobs.page.jobs import SHOWN
 from goclaw_py.records import JobQuery
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import (
+    OPERATOR,
     FixedMessage,
     Job,
     JobState,
     Notify,
+    Owner,
     Program,
     Prompt,
     TargetKind,
@@ -220,11 +222,12 @@ async def test_selected_jobs_that_changed_meanwhile_are_named(browser: Browser, 
 
 
 async def test_a_selected_job_is_found_by_its_whole_id(browser: Browser, jobs: Jobs) -> None:
-    """Also if the ids of others begin with it."""
-    for name in ("job-1", "job-10"):
+    """Also if the ids of others begin with it, or if they and not this one are the operator's."""
+    for name, owner in (("job-1", Owner("ann")), ("job-10", OPERATOR)):
         job = await made(jobs, f"slug-{name}")
         await jobs.service.delete(job.id, BY)
-        await jobs.store.add_job(replace(job, id=JobId(name)), most=None)
+        await jobs.store.add_job(replace(job, id=JobId(name), owner=owner), most=None)
+    assert (await browser.get("/jobs/job-1")).status_code == 200
     answer = await send_selected(browser, [("job", "job-1"), ("do", "pause")])
     assert answer.headers["location"] == "/jobs?notice=paused+1+job"
     found = {job.id: job.state for job in await all_of(jobs)}
