@@ -85,7 +85,11 @@ class Snapshots:
 
     async def _ask(self) -> Backlog | None:
         try:
-            backlog = await self._container.backlog()
+            now = self._clock.now()
+            live = (node for node in self._cluster.others() if node.is_live(now))
+            backlog = await self._container.backlog(
+                place for node in live for place in node.state.places
+            )
             problems = self._container.problem_chats
             self._refusals = await problems.refusals(backlog.failed)
             self._unanswered = await problems.unanswered(backlog.unanswered)
@@ -251,13 +255,26 @@ def _stored(backlog: Backlog | None, trouble: str) -> Iterator[OperatorWarning]:
 def _backlog(
     backlog: Backlog, refusals: tuple[tuple[str, str], ...], unanswered: tuple[str, ...]
 ) -> Iterator[OperatorWarning]:
+    if backlog.unserved:
+        incoming = sum(one.incoming for one in backlog.unserved)
+        outgoing = sum(one.outgoing for one in backlog.unserved)
+        kinds = {"incoming": incoming, "outgoing": outgoing}
+        parts = " and ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
+        places = names_text([f"{one.channel}/{one.account}" for one in backlog.unserved])
+        yield OperatorWarning(
+            "gateway.unserved",
+            count(incoming + outgoing, "message"),
+            f"({parts}) {_wait(incoming + outgoing)} for {places}, which no live node has",
+            "/deliveries?show=waiting",
+            "goclaw deliveries list --state waiting",
+        )
     if backlog.failed:
         reasons = f": {refusals_text(refusals)}" if refusals else ""
         yield OperatorWarning(
             "gateway.dead_deliveries",
             count(backlog.failed, "message"),
             f"could not be delivered{reasons}",
-            "/deliveries?show=failed",
+            "/deliveries?direction=outgoing",
             "goclaw deliveries list --state failed",
         )
     if backlog.unanswered:
@@ -266,7 +283,7 @@ def _backlog(
             "gateway.unanswered",
             count(backlog.unanswered, "message"),
             f"{whose}got no answer, because the run failed",
-            "/deliveries?show=failed",
+            "/deliveries?direction=incoming",
             "goclaw deliveries incoming list",
         )
     if backlog.undecided:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -75,7 +75,7 @@ from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.run_handlers import RunHandlers
 from goclaw_py.scheduler.scheduler import RunScheduler
-from goclaw_py.scheduler.views import Backlog, RunView
+from goclaw_py.scheduler.views import Backlog, RunView, UnservedPlace
 
 _CONTINUED_WITHIN = timedelta(days=31)
 """A background subagent is continued up to this long after an interruption: an approval may take
@@ -370,15 +370,24 @@ class Container:
         found = (owner.progress(run_id) for owner in self._owners)
         return next((progress for progress in found if progress is not None), None)
 
-    async def backlog(self) -> Backlog:
+    async def backlog(self, elsewhere: Iterable[str] = ()) -> Backlog:
         """Return the numbers of unfinished rows of all nodes, with undecided groups.
+
+        Args:
+            elsewhere: The places that other live nodes have, as in ``NodeState.places``.
 
         Raises ``StoreUnavailable``.
         """
         backlog = await self._store.backlog()
+        unserved: Sequence[UnservedPlace] = ()
+        if backlog.inbox or backlog.outbox:
+            views = self.supervisor.views()
+            own = {*self.policies.places, *((view.name, view.account) for view in views)}
+            other = {(name, account) for name, _, account in (p.partition("/") for p in elsewhere)}
+            unserved = await self._store.unserved(own | other)
         asking = self.policies.asking()
         undecided = await self._store.undecided(asking.places, besides=asking.settled)
-        return replace(backlog, undecided=undecided)
+        return replace(backlog, undecided=undecided, unserved=tuple(unserved))
 
     def state(self, *, skew_s: float, settings: Mapping[str, str]) -> NodeState:
         """Return the state of this node for other nodes."""

@@ -11,7 +11,7 @@ claim is live exactly as long as its node is (docs/adr/0004).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Protocol
 
@@ -44,6 +44,7 @@ from goclaw_py.records.inbox import (
     ALL_DEAD_LETTERS,
     AcceptedMessages,
     DeadLetter,
+    DeadLetterCounts,
     DeadLetterQuery,
     DroppedMessage,
     InboxKind,
@@ -124,7 +125,7 @@ from goclaw_py.records.tokens import SignIn, SignInMethod, SignInStore, Token, T
 from goclaw_py.records.upkeep import RetentionReport, UpkeepStore
 from goclaw_py.records.web_links import WebLink, WebLinkStore
 from goclaw_py.records.work import NewWork, StoredWorkItem, WorkState, WorkStore
-from goclaw_py.scheduler.views import Backlog
+from goclaw_py.scheduler.views import Backlog, UnservedPlace
 
 __all__ = [
     "AHEAD_AT_ONCE",
@@ -155,6 +156,7 @@ __all__ = [
     "ChatStore",
     "ChatsDue",
     "DeadLetter",
+    "DeadLetterCounts",
     "DeadLetterQuery",
     "Draft",
     "DraftStore",
@@ -292,6 +294,9 @@ class Store(
 
     async def backlog(self) -> Backlog:
         """Return the numbers of unfinished rows of all nodes."""
+
+    async def unserved(self, places: Collection[Place]) -> list[UnservedPlace]:
+        """Count the unfinished messages of other places than these, in the order of their names."""
 
     async def ping(self) -> None:
         """Raise ``StoreUnavailable`` if the database does not answer."""

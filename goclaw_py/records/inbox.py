@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage
@@ -151,6 +151,7 @@ class DeadLetterQuery:
     Args:
         waiting: Those that have not ended. Otherwise the dead letters: those that failed, timed
             out, were dropped, rejected, abandoned or lost, and were not dismissed.
+        dismissed: Instead of both, those that failed and that an operator has dismissed.
         before: Only those after this one in the list: the id of the row of the last one of a page.
     """
 
@@ -158,6 +159,15 @@ class DeadLetterQuery:
     only: MessageFilter = ALL_MESSAGES
     limit: int = 50
     before: int | None = None
+    dismissed: bool = False
+
+
+class DeadLetterCounts(NamedTuple):
+    """The numbers of dead letters, of messages that have not ended, and of dismissed ones."""
+
+    failed: int
+    waiting: int
+    dismissed: int
 
 
 ALL_DEAD_LETTERS: Final = DeadLetterQuery()
@@ -312,8 +322,11 @@ class InboxStore(Protocol):
     async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:
         """Return unanswered messages, the newest first."""
 
-    async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> tuple[int, int]:
-        """Return the number of dead letters, and of messages that have not ended."""
+    async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> DeadLetterCounts:
+        """Return how many messages the lists of ``dead_letters`` have."""
+
+    async def message_channels(self) -> frozenset[str]:
+        """Return the channels of stored incoming messages and of seen chats."""
 
     async def dead_letter(self, row_id: int) -> DeadLetter | None:
         """Return an inbox row in any state, or None if it is not stored."""

@@ -260,6 +260,16 @@ class ProviderView:
 
 
 @dataclass(frozen=True, slots=True)
+class UnservedPlace:
+    """A channel and account that no live node has, with its numbers of unfinished messages."""
+
+    channel: str
+    account: str
+    incoming: int
+    outgoing: int
+
+
+@dataclass(frozen=True, slots=True)
 class Backlog:
     """Numbers of unfinished rows, and of rows that wait for an operator (SPEC OPS-4).
 
@@ -270,6 +280,7 @@ class Backlog:
         unanswered: Incoming messages that failed and were not dismissed.
         undecided: Groups that are neither allowed nor denied.
         approvals: Tool calls that wait for an answer of a person (SPEC AGENT-11).
+        unserved: The channels and accounts whose messages wait for a node that has them.
     """
 
     inbox: int
@@ -278,6 +289,7 @@ class Backlog:
     unanswered: int = 0
     undecided: int = 0
     approvals: int = 0
+    unserved: tuple[UnservedPlace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

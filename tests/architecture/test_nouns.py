@@ -27,6 +27,7 @@ NOT_OFFERED = {
     # They are for programs and pages only, or, as names, for whatever lists something.
     "command": frozenset(
         {
+            "deliveries.channels",
             "deliveries.counts",
             "heartbeats.write_checklist",
             "jobs.choose_zone",

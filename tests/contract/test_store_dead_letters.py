@@ -8,16 +8,18 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.core.ids import RunId
-from goclaw_py.core.messages import Attachment, FileKind, InboundMessage
+from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.records import (
     DeadLetter,
+    DeadLetterCounts,
     DeadLetterQuery,
     InboxKind,
     InboxRow,
     NewInbox,
     Notice,
     RunEnd,
+    SeenChat,
     Unanswered,
 )
 from tests.support.stores import (
@@ -223,6 +225,33 @@ async def test_dead_letters_are_messages_that_failed(world: World) -> None:
     for limit in (2, 99):
         found = await world.b.dead_letters(DeadLetterQuery(limit=limit))
         assert [letter.row.outcome for letter in found] == wanted[:limit]
+
+
+async def test_dismissed_messages_are_listed_until_they_are_retried(world: World) -> None:
+    first, second, third, answered = await world.accept(ANN, BOB, ANN, BOB)
+    for row in (first, second, third):
+        await world.a.settle([row.id], Outcome.LOST, now=at(2))
+    await world.a.settle([answered.id], Outcome.COMPLETED, now=at(2))
+    everything = [first.id, second.id, answered.id]
+    assert await world.a.dismiss_dead_letters(everything) == 2
+    dismissed = DeadLetterQuery(dismissed=True)
+    found = await world.b.dead_letters(dismissed)
+    assert [letter.row.id for letter in found] == [second.id, first.id]
+    assert await world.b.dead_letters(replace(dismissed, limit=1)) == found[:1]
+    assert await world.b.dead_letters(replace(dismissed, before=second.id)) == found[1:]
+    assert await world.b.dead_letter_counts() == DeadLetterCounts(1, 0, 2)
+    await world.a.retry_dead_letters([second.id], now=at(20))
+    assert await world.b.dead_letters(dismissed) == found[1:]
+    assert await world.b.dead_letter_counts() == DeadLetterCounts(1, 1, 1)
+
+
+async def test_channels_are_those_of_messages_and_of_seen_chats(world: World) -> None:
+    assert await world.b.message_channels() == frozenset()
+    mail = replace(ANN, channel="mail")
+    await world.accept(ANN, mail, BOB)
+    post = Target("post", "default", "7")
+    await world.a.note_chats([SeenChat(post, PeerKind.DIRECT, "Post")], now=T0)
+    assert await world.b.message_channels() == {ANN.channel, "mail", "post"}
 
 
 async def test_a_dead_letter_has_all_facts_of_its_message(world: World) -> None:

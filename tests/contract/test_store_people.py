@@ -22,7 +22,7 @@ from goclaw_py.records import (
     Standing,
 )
 from goclaw_py.records.people import AccessVerdict
-from goclaw_py.scheduler.views import Backlog
+from goclaw_py.scheduler.views import Backlog, UnservedPlace
 from tests.support.stores import (
     ANN,
     BOB,
@@ -354,3 +354,20 @@ async def test_incidents_are_listed_the_oldest_first(world: World) -> None:
     await store.open_incident("a", "third", say=[], now=at(2))
     await store.open_incident("c", "first", say=[], now=at(1))
     assert [incident.key for incident in await store.incidents()] == ["c", "a", "b"]
+
+
+async def test_unfinished_messages_are_counted_by_their_place(world: World) -> None:
+    """Those of places that no node has wait until one has: an operator is warned."""
+    mail, other = Target("mail", "default", "m"), Target("telegram", "other", "o")
+    assert await world.a.unserved([]) == []
+    rows = await world.accept(ANN, mail, mail, other)
+    of_mail = [row.id for row in rows if row.message.target == mail]
+    await world.a.settle(of_mail[:1], Outcome.DROPPED, now=T0)
+    for target in (mail, mail, BOB):
+        await world.put(say("x", target))
+    await world.a.mark_sent(await world.claimed(target=mail), "m", now=T0)
+    left = [UnservedPlace("mail", "default", 1, 1), UnservedPlace("telegram", "other", 1, 0)]
+    served = UnservedPlace("telegram", "default", 1, 1)
+    assert await world.b.unserved([]) == [left[0], served, left[1]]
+    assert await world.b.unserved([("telegram", "default"), ("none", "x")]) == left
+    assert await world.b.unserved([(one.channel, one.account) for one in (*left, served)]) == []

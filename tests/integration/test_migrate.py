@@ -30,6 +30,7 @@ FROZEN = {
     6: "c697e3f0fbfe310cf504a77012813c95d8226f7e7c624e394127eb8bcc0290d7",
     7: "c799930fbe28d5443428df1cc8a8c9c84ac472b908da8a1290a0adc80ca7d27b",
     8: "960f119a1d00b3af8cdee8d9596fb99fc36d6eeaa0f73398859b5b607ed48952",
+    9: "5625780a188d270f1dc5f162df8f858b06a8dcb2611d431606e6da832c95ec98",
 }
 """The checksums of migrations that databases have: a change of the schema is a new file.
 

@@ -79,6 +79,7 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
     "outbox.backlog": (32_000, "it counts what waits, for the status"),
     "outbox.counts": (WHOLE, PAGE),
     "outbox.newest_sent": (16_000, "it skips what is not sent"),
+    "outbox.unserved": (8_000, "it reads the sessions with waiting messages, for the status"),
     "people.requests": (WHOLE, "it reads all requests, of which a limited number waits"),
     "people.pop_request_of_chat": (WHOLE, "it reads all requests, when somebody decides"),
     "records.counts": (3_000, "it counts up to a limit"),

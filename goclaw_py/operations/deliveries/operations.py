@@ -34,11 +34,13 @@ class MessageCounts:
         outgoing: By state.
         failed: Incoming messages that failed and were not dismissed.
         waiting: Incoming messages that have not ended.
+        dismissed: Incoming messages that failed and were dismissed.
     """
 
     outgoing: dict[OutboxState, int]
     failed: int
     waiting: int
+    dismissed: int
 
 
 class Deliveries:
@@ -61,10 +63,15 @@ class Deliveries:
     @operation("GET /api/deliveries/counts", Least.VIEWER, former="/api/outbox/counts")
     async def counts(self, only: MessageFilter = ALL_MESSAGES) -> MessageCounts:
         """Return how many messages are in each state."""
-        outgoing, (failed, waiting) = await asyncio.gather(
+        outgoing, incoming = await asyncio.gather(
             self._store.outbox_counts(only), self._store.dead_letter_counts(only)
         )
-        return MessageCounts(outgoing, failed, waiting)
+        return MessageCounts(outgoing, *incoming)
+
+    @operation("GET /api/deliveries/channels", Least.VIEWER, key="channels")
+    async def channels(self) -> list[str]:
+        """Return the channels of stored incoming messages and of seen chats, by name."""
+        return sorted(await self._store.message_channels())
 
     @operation("GET /api/deliveries/{row_id}", Least.VIEWER, former="/api/outbox/{row_id}")
     async def outbox_row(self, row_id: int) -> OutboxRow:
@@ -101,7 +108,7 @@ class Deliveries:
 
     @operation("GET /api/deliveries/incoming", Least.VIEWER, former="/api/inbox")
     async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:
-        """Return incoming messages that failed, or that have not ended; the newest first."""
+        """Return incoming messages that failed, wait or were dismissed; the newest first."""
         return await self._store.dead_letters(query)
 
     @operation("GET /api/deliveries/incoming/{row_id}", Least.VIEWER, former="/api/inbox/{row_id}")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -47,7 +47,11 @@ _STATES: Final = (
     OutboxState.DROPPED,
 )
 """In the order of the tabs."""
-_FILTERS: Final = ("channel", "chat", "range", "search")
+INCOMING: Final = "incoming"
+OUTGOING: Final = "outgoing"
+_INCOMING: Final = (OutboxState.FAILED, OutboxState.WAITING, OutboxState.DROPPED)
+"""The states that have incoming messages, too."""
+_FILTERS: Final = ("direction", "channel", "chat", "range", "search")
 _NOTICES: Final = {"retry": "retried", "drop": "dropped"}
 """The notice after each action."""
 _STALE: Final = re.compile(r"(in|out)-([0-9]{1,19})")
@@ -82,26 +86,30 @@ def routes(service: PageServices) -> list[Route]:
 async def _load(service: PageServices, query: Query) -> Facts:
     deliveries = service.control.deliveries
     filters = _filters(query, await channels(service, query))
-    only = _only(service, filters)
-    show = filters.show
-    has_letters = show in ("failed", "waiting")
+    only, direction, show = _only(service, filters), filters.values["direction"], filters.show
+    has_out = direction != INCOMING
+    has_letters = direction != OUTGOING and (show in _INCOMING or not has_out)
     # Half of each where there are two lists: a row has several forms.
-    most = SHOWN // 2 if has_letters else SHOWN
+    most = SHOWN // 2 if has_out and has_letters else SHOWN
     before = {name: _row(query[name]) if name in query else None for name in ("before", "in")}
     outgoing = OutboxQuery(OutboxState(show), only=only, limit=most + 1, before=before["before"])
-    incoming = DeadLetterQuery(show == "waiting", only, most + 1, before["in"])
+    incoming = DeadLetterQuery(
+        show == "waiting", only, most + 1, before["in"], dismissed=show == "dropped"
+    )
     rows, letters, counts, stale = await asyncio.gather(
-        deliveries.outbox(outgoing),
-        deliveries.dead_letters(incoming),
+        deliveries.outbox(outgoing) if has_out else _no_rows(),
+        deliveries.dead_letters(incoming) if show in _INCOMING and has_letters else _no_rows(),
         deliveries.counts(only),
         _stale(deliveries, query.get("stale", "")),
     )
     return {
-        "filters": replace(filters, tabs=_tabs(counts)),
+        "filters": replace(filters, tabs=_tabs(counts, direction)),
         "show": show,
+        "has_out": has_out,
+        "has_letters": has_letters,
         "rows": rows[:most],
         "next": rows[most - 1].id if len(rows) > most else None,
-        "letters": letters[:most] if has_letters else (),
+        "letters": letters[:most],
         "next_letter": letters[most - 1].row.id if len(letters) > most else None,
         "stale": stale,
         "chat_of": lambda target: target_text(target.whole_chat),
@@ -118,6 +126,7 @@ def _filters(query: Query, known: Iterable[str]) -> ListFilters:
     chat = parse_target(query.get("chat", ""))
     fields = (
         time_range("Created", "all"),
+        one_of("direction", "Direction", (INCOMING, OUTGOING)),
         one_of("channel", "Channel", known),
         *(() if chat is None else given(query, "chat", "Chat", address(chat))),
         Field("search", "Search", placeholder="part of the text"),
@@ -135,12 +144,19 @@ def _only(service: PageServices, filters: ListFilters) -> MessageFilter:
     )
 
 
-def _tabs(counts: MessageCounts) -> tuple[Tab, ...]:
-    incoming = {"failed": counts.failed, "waiting": counts.waiting}
-    return tuple(
-        Tab(state.value, counts.outgoing.get(state, 0) + incoming.get(state.value, 0))
-        for state in _STATES
-    )
+def _tabs(counts: MessageCounts, direction: str) -> tuple[Tab, ...]:
+    incoming = {
+        OutboxState.FAILED: counts.failed,
+        OutboxState.WAITING: counts.waiting,
+        OutboxState.DROPPED: counts.dismissed,
+    }
+    listed = {INCOMING: (incoming,), OUTGOING: (counts.outgoing,)}
+    both = listed.get(direction, (incoming, counts.outgoing))
+    return tuple(Tab(state.value, sum(some.get(state, 0) for some in both)) for state in _STATES)
+
+
+async def _no_rows() -> list[Any]:
+    return []
 
 
 async def _stale(deliveries: Deliveries, text: str) -> list[tuple[str, int, str]]:
@@ -170,17 +186,18 @@ def _all(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         sent = await form(request)
         query = query_of(sent.get("rows", ""))
-        only = _only(service, _filters(query, await channels(service, query)))
+        filters = _filters(query, await channels(service, query))
+        only, direction = _only(service, filters), filters.values["direction"]
         verb = "retry" if sent.get("do", "retry") == "retry" else "drop"
         deliveries = service.control.deliveries
         outgoing, incoming = _acts(service, verb)
         done, failed = 0, OutboxQuery(OutboxState.FAILED, only=only, limit=BATCH)
-        while rows := await deliveries.outbox(failed):
+        while direction != INCOMING and (rows := await deliveries.outbox(failed)):
             # A message that fails again meanwhile is not retried again.
             failed = replace(failed, before=rows[-1].id)
             done += await outgoing([row.id for row in rows])
         unanswered = DeadLetterQuery(only=only, limit=BATCH)
-        while letters := await deliveries.dead_letters(unanswered):
+        while direction != OUTGOING and (letters := await deliveries.dead_letters(unanswered)):
             unanswered = replace(unanswered, before=letters[-1].row.id)
             done += await incoming([one.row.id for one in letters])
         return _back(sent.get("rows", ""), verb, done)

@@ -69,6 +69,13 @@ class DroppedRows:
     dropped: int
 
 
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """Names of channels."""
+
+    channels: list[str]
+
+
 def outbox_routes(control: Control) -> APIRouter:
     """Return the routes about outgoing messages."""
     api = APIRouter(tags=["deliveries"])
@@ -92,8 +99,13 @@ def outbox_routes(control: Control) -> APIRouter:
 
     @serve(api, Deliveries.counts)
     async def counts(only: Selected) -> MessageCounts:
-        """Count outgoing messages by state, and incoming ones that failed or wait."""
+        """Count outgoing messages by state, and failed, waiting and dismissed incoming ones."""
         return await control.deliveries.counts(only)
+
+    @serve(api, Deliveries.channels)
+    async def channels() -> Channels:
+        """List the channels of stored incoming messages and of seen chats."""
+        return Channels(await control.deliveries.channels())
 
     @serve(api, Deliveries.outbox_row)
     async def one(row_id: RowPath) -> OutboxRow:
@@ -125,9 +137,13 @@ def inbox_routes(control: Control) -> APIRouter:
         before: RowBefore = None,
         *,
         waiting: bool = False,
+        dismissed: bool = False,
     ) -> list[DeadLetter]:
-        """List failed incoming messages, or with `waiting` unfinished ones; the newest first."""
-        wanted = DeadLetterQuery(waiting, only, limit + 1, before)
+        """List failed incoming messages, the newest first.
+
+        With `waiting` list unfinished ones instead, with `dismissed` those that were dismissed.
+        """
+        wanted = DeadLetterQuery(waiting, only, limit + 1, before, dismissed)
         found = await control.deliveries.dead_letters(wanted)
         return page.of(found, limit, lambda letter: letter.row.id)
 

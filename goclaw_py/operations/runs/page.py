@@ -54,7 +54,6 @@ SHOWN: Final = 50
 _ALWAYS: Final = (RUNNING, Outcome.COMPLETED.value, ANY_FAILURE)
 _STATES: Final = ("", *_ALWAYS, *(one.value for one in Outcome if one.value not in _ALWAYS))
 
-_OWN_ID: Final = re.compile(r"[0-9a-f-]+")
 _SHOWN_STEPS: Final = 500
 _TITLE_CHARS: Final = 90
 
@@ -242,10 +241,8 @@ async def _run(service: PageServices, query: Query) -> Facts:
     said = (one.entry.text for one in record.entries if one.entry.role is Role.USER)
     prompt = next(said, run.prompt)
     why = None
-    # The id of a run of another program would be searched among all names.
-    if _OWN_ID.fullmatch(run.id):
-        with suppress(NotFound):
-            why = await control.why(f"run:{run.id}")
+    with suppress(NotFound):
+        why = await control.why(f"run:{run.id}")
     retried = None
     if re.fullmatch(r"[0-9]{1,18}", query.get("retried", "")):
         with suppress(NotFound):

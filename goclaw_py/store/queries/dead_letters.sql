@@ -71,9 +71,46 @@ where state <> 'done' and kind = 'message' and id < $2
 order by id desc
 limit $1;
 
+-- name: dismissed
+-- Return the newest failed messages before a row that an operator has dismissed.
+select
+    id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts,
+    case when state = 'waiting' then last_run end as asking_run
+from inbox
+where dismissed and kind = 'message' and id < $2
+  -- use: selected
+order by id desc
+limit $1;
+
+-- name: channels
+-- Return the channels of stored messages and of seen chats. It skips from channel to channel in the
+-- indexes.
+with recursive
+received as (
+    (select channel from inbox order by channel limit 1)
+    union all
+    select next.channel
+    from received as last
+    cross join lateral (
+        select channel from inbox where channel > last.channel order by channel limit 1
+    ) as next
+),
+seen as (
+    (select channel from chats order by channel limit 1)
+    union all
+    select next.channel
+    from seen as last
+    cross join lateral (
+        select channel from chats where channel > last.channel order by channel limit 1
+    ) as next
+)
+select channel from received
+union
+select channel from seen;
+
 -- name: counts
--- Count the failed messages, and the unfinished ones. $1 and $2 are those of the lists, and select
--- all.
+-- Count the failed messages, the unfinished ones, and the dismissed ones. $1 and $2 are those of the
+-- lists, and select all.
 select
     (
         select count(*)
@@ -88,7 +125,13 @@ select
         from inbox
         where state <> 'done' and kind = 'message' and id < $2
           -- use: selected
-    ) as waiting;
+    ) as waiting,
+    (
+        select count(*)
+        from inbox
+        where dismissed and kind = 'message' and id < $2
+          -- use: selected
+    ) as dismissed;
 
 -- part: selected
 -- The conditions of a filter.

@@ -324,6 +324,68 @@ set next_attempt_at = outbox.next_attempt_at - $2::interval
 from later
 where outbox.id = later.id and outbox.id = any (array(select id from later));
 
+-- name: unserved
+-- Count the unfinished incoming and outgoing messages of other channels and accounts than ($1, $2).
+-- Incoming ones are claimed by the place of their session. It skips from session to session, and from
+-- place to place, in the indexes: messages of places that are served are not read.
+with recursive
+waiting as (
+    (select session from inbox where state = 'pending' order by session limit 1)
+    union all
+    select next.session
+    from waiting as last
+    cross join lateral (
+        select session
+        from inbox
+        where state = 'pending' and session > last.session
+        order by session
+        limit 1
+    ) as next
+),
+unsent as (
+    (
+        select channel, account
+        from outbox
+        where state = 'pending'
+        order by channel, account
+        limit 1
+    )
+    union all
+    select next.channel, next.account
+    from unsent as last
+    cross join lateral (
+        select channel, account
+        from outbox
+        where state = 'pending' and (channel, account) > (last.channel, last.account)
+        order by channel, account
+        limit 1
+    ) as next
+),
+unfinished as (
+    select
+        s.channel, s.account,
+        (select count(*) from inbox where session = s.key and state = 'pending') as incoming,
+        0 as outgoing
+    from sessions as s
+    where s.key = any (array(select session from waiting)) and s.channel is not null
+      and (s.channel, s.account) not in (select * from unnest($1::text[], $2::text[]))
+    union all
+    select
+        p.channel, p.account, 0,
+        (
+            select count(*)
+            from outbox
+            where state = 'pending' and channel = p.channel and account = p.account
+        )
+    from unsent as p
+    where (p.channel, p.account) not in (select * from unnest($1::text[], $2::text[]))
+)
+select
+    channel, account, sum(incoming)::bigint as incoming, sum(outgoing)::bigint as outgoing
+from unfinished
+group by channel, account
+order by channel collate "C", account collate "C";
+
 -- name: backlog
 -- Count unfinished, undeliverable and failed messages, and tool calls that wait for an answer of a
 -- person; dropped and rejected messages do not count, because their senders were notified.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, TypeVar, get_args, get_type_hints
@@ -83,13 +84,12 @@ async def of_agent(control: Control) -> Field:
 
 
 async def channels(service: PageServices, query: Query) -> list[str]:
-    """Return the channels of the gateway, and the one that an address names."""
-    try:
-        known = {view.name for view in (await service.control.lanes.status()).channels}
-    except NoGateway:
-        known = set()
+    """Return the channels of the gateway and of stored messages, and the one an address names."""
+    known = {*await service.control.deliveries.channels(), _CONSOLE}
+    with suppress(NoGateway):
+        known |= {view.name for view in (await service.control.lanes.status()).channels}
     named = query.get("channel", "")
-    return sorted(known | {_CONSOLE} | ({named} if SLUG.fullmatch(named) else set()))
+    return sorted(known | ({named} if SLUG.fullmatch(named) else set()))
 
 
 def given(query: Query, name: str, label: str, named: str = "") -> tuple[Field, ...]:

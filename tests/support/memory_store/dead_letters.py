@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 
 from goclaw_py.core.ids import RunId
@@ -12,6 +12,7 @@ from goclaw_py.records import (
     ALL_DEAD_LETTERS,
     ALL_MESSAGES,
     DeadLetter,
+    DeadLetterCounts,
     DeadLetterQuery,
     InboxKind,
     InboxRow,
@@ -57,15 +58,23 @@ class MemoryDeadLetters(MemoryPart):
         return storable((channel, account, external_id)) in self._db.known
 
     async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:
-        newest_first = reversed(self._letters(query.only, ended=not query.waiting))
+        wanted = _is_dismissed if query.dismissed else _is_pending if query.waiting else _is_letter
+        newest_first = reversed(self._letters(query.only, wanted))
         found = [row for row in newest_first if query.before is None or row.id < query.before]
         return [_letter(row) for row in found[: query.limit]]
 
-    async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> tuple[int, int]:
-        return len(self._letters(only, ended=True)), len(self._letters(only, ended=False))
+    async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> DeadLetterCounts:
+        kinds = (_is_letter, _is_pending, _is_dismissed)
+        return DeadLetterCounts(*(len(self._letters(only, kind)) for kind in kinds))
 
-    def _letters(self, only: MessageFilter, *, ended: bool) -> list[InboxRecord]:
-        only, wanted = storable(only), _is_letter if ended else _is_pending
+    async def message_channels(self) -> frozenset[str]:
+        received = {row.message.target.channel for row in self._db.inbox.values()}
+        return frozenset(received | {channel for channel, *_ in self._db.chats})
+
+    def _letters(
+        self, only: MessageFilter, wanted: Callable[[InboxRecord], bool]
+    ) -> list[InboxRecord]:
+        only = storable(only)
         return [
             row
             for row in self._db.inbox.values()
@@ -122,6 +131,10 @@ def _waits(row: InboxRecord) -> bool:
 
 def _is_letter(row: InboxRecord) -> bool:
     return row.outcome in sql_rules.LETTERS and not row.dismissed
+
+
+def _is_dismissed(row: InboxRecord) -> bool:
+    return row.dismissed
 
 
 def _is_pending(row: InboxRecord) -> bool:

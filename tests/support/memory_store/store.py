@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from goclaw_py.core.outcomes import FAILURES
-from goclaw_py.records import InboxKind, Notice, OutboxState
-from goclaw_py.scheduler.views import Backlog
+from goclaw_py.records import InboxKind, Notice, OutboxState, Place
+from goclaw_py.scheduler.views import Backlog, UnservedPlace
 from tests.support.memory_store.approvals import MemoryApprovals
 from tests.support.memory_store.background import MemoryBackground
 from tests.support.memory_store.chats import MemoryChats
@@ -85,6 +85,19 @@ class GatewayMemoryStore(
             ),
             approvals=sum(one.approval.decision is None for one in questions),
         )
+
+    async def unserved(self, places: Collection[Place]) -> list[UnservedPlace]:
+        targets = (self._db.sessions[row.session].target for row in self._db.pending.values())
+        incoming = Counter((one.channel, one.account) for one in targets if one is not None)
+        outgoing = Counter(
+            (row.message.target.channel, row.message.target.account)
+            for row in self._db.outbox.values()
+            if row.state in (OutboxState.WAITING, OutboxState.SENDING)
+        )
+        return [
+            UnservedPlace(*place, incoming[place], outgoing[place])
+            for place in sorted({*incoming, *outgoing} - {*places})
+        ]
 
     async def ping(self) -> None:
         pass

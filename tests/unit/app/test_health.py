@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from goclaw_py.app.status import PATIENCE_S, GatewayHealth, Snapshots
 from goclaw_py.core.errors import ChannelRefused
-from goclaw_py.core.messages import InboundMessage, PeerKind
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Target
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import RunNote, RunNoted, Usage
 from goclaw_py.observability.readiness import Condition
+from goclaw_py.records import NodeState
 from goclaw_py.runs.agent_loop import Emit, ModelStep, RunRequest
 from goclaw_py.scheduler.views import ChannelState
 from goclaw_py.testing.agents import Block, Do, ScriptedAgent
@@ -183,6 +187,25 @@ async def test_groups_that_nobody_has_decided_about_are_told() -> None:
         made.gateway.store.away = True
         assert (await scrape(made))["goclaw_database_up"] == 0
         made.gateway.store.away = False
+
+
+async def test_messages_of_an_account_that_no_node_has_are_a_warning() -> None:
+    """SPEC OPS-4: they wait until somebody sets it up, or drops them."""
+    async with watched(trusted=True) as made:
+        store, now = made.gateway.store, made.gateway.clock.now()
+        gone = Target("telegram", "gone", "7")
+        assert (await made.snapshots.full()).warnings == ()
+        await store.settle((), Outcome.COMPLETED, now=now, say=[OutboundMessage(gone, "hi")] * 2)
+        (warning,) = (await made.snapshots.full()).warnings
+        waits = "2 messages (2 outgoing) wait for telegram/gone, which no live node has"
+        assert str(warning) == waits
+        assert warning.link == "/deliveries?show=waiting"
+        # Another node that has it sends them.
+        (own,) = await store.nodes()
+        state = NodeState(places=("telegram/gone",))
+        await store.join(replace(own, id=NodeId("other"), host="other", state=state))
+        await asyncio.sleep(6)
+        assert (await made.snapshots.full()).warnings == ()
 
 
 async def test_estimated_usage_is_a_warning_until_a_run_has_all_its_counts() -> None:

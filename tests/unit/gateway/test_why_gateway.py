@@ -11,6 +11,8 @@ import pytest
 
 import goclaw_py
 from goclaw_py.core.errors import AgentError, NotSent, Undeliverable
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.gateway.why.gateway import WARNING_CURES
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.scheduler.models import QueuePolicy
@@ -47,6 +49,15 @@ async def dead_deliveries() -> Explanation:
         gateway.channel.fail(Undeliverable("Bad Request: chat not found"), chat="ann")
         await gateway.say("hello")
         await asyncio.sleep(5)
+        return await ask(gateway)
+
+
+@CASES.answer("gateway.unserved", "2 messages (2 outgoing) wait for telegram/gone, which no",
+              "goclaw deliveries list --state waiting")  # fmt: skip
+async def account_of_no_node() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        waits = OutboundMessage(Target("telegram", "gone", "7"), "hi")
+        await gateway.store.settle((), Outcome.COMPLETED, now=gateway.clock.now(), say=[waits] * 2)
         return await ask(gateway)
 
 

@@ -12,6 +12,7 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.records import (
     DeadLetter,
+    DeadLetterCounts,
     DeadLetterQuery,
     MessageFilter,
     OutboxQuery,
@@ -32,6 +33,8 @@ class FakeDeliveryStore:
     called: Callable[..., None]
     rows: list[OutboxRow] = field(default_factory=list)
     mail: list[DeadLetter] = field(default_factory=lambda: [LOST, DROPPED, NEXT, BEGUN, ANSWERED])
+    dismissed: list[DeadLetter] = field(default_factory=list)
+    channels: frozenset[str] = frozenset({"telegram"})
     overtaken: int = 0
 
     async def outbox(self, query: OutboxQuery) -> list[OutboxRow]:
@@ -70,12 +73,16 @@ class FakeDeliveryStore:
         mail = [one for one in self.mail if query.before is None or one.row.id < query.before]
         ended = [one for one in mail if one.row.outcome not in (None, Outcome.COMPLETED)]
         waiting = [one for one in mail if one.row.outcome is None]
-        return (waiting if query.waiting else ended)[: query.limit]
+        found = self.dismissed if query.dismissed else waiting if query.waiting else ended
+        return found[: query.limit]
 
-    async def dead_letter_counts(self, only: MessageFilter) -> tuple[int, int]:
+    async def dead_letter_counts(self, only: MessageFilter) -> DeadLetterCounts:
         self.called("dead_letter_counts", only)
         failed = sum(one.row.outcome is not None for one in self.mail)
-        return failed, len(self.mail) - failed
+        return DeadLetterCounts(failed, len(self.mail) - failed, len(self.dismissed))
+
+    async def message_channels(self) -> frozenset[str]:
+        return self.channels
 
     async def dead_letter(self, row_id: int) -> DeadLetter | None:
         self.called("dead_letter", row_id)
@@ -88,6 +95,7 @@ class FakeDeliveryStore:
 
     async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
         self.called("dismiss_dead_letters", tuple(ids))
+        self.dismissed += [one for one in self.mail if one.row.id in ids]
         return self._remove(ids)
 
     def _remove(self, ids: Collection[int]) -> int:

@@ -45,18 +45,22 @@ def list_(
     waiting: Annotated[
         bool, typer.Option("--waiting", help="List unfinished messages instead of failed ones.")
     ] = False,
+    dismissed: Annotated[
+        bool, typer.Option("--dismissed", help="List dismissed messages instead of failed ones.")
+    ] = False,
     watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
     """List incoming messages that failed, newest first."""
 
     async def ask(control: Control) -> list[DeadLetter]:
-        wanted = DeadLetterQuery(waiting, options.filter(), options.limit)
+        wanted = DeadLetterQuery(waiting, options.filter(), options.limit, dismissed=dismissed)
         return await control.deliveries.dead_letters(wanted)
 
     def show_all(found: list[DeadLetter], names: DisplayNames) -> None:
         seen_at = display.now()
-        empty = "no messages waiting" if waiting else "no failed messages"
+        kind = "dismissed" if dismissed else "waiting" if waiting else "failed"
+        empty = f"no {kind} messages"
         show_table(_COLUMNS, [_row(one, names, seen_at) for one in found], empty=empty)
 
     question, output = with_names(ask, _keys, list[DeadLetter], show_all, as_json)

@@ -22,7 +22,7 @@ from goclaw_py.records import (
     OutboxState,
     Place,
 )
-from goclaw_py.scheduler.views import Backlog
+from goclaw_py.scheduler.views import Backlog, UnservedPlace
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify, page_columns, place_columns
@@ -212,7 +212,11 @@ class PostgresOutbox(PostgresPart):
         row = await self._pool.row(_SQL["backlog"])
         if row is None:
             raise StoreError("a count without a result")
-        return rows.from_row(Backlog, row, undecided=0)
+        return rows.from_row(Backlog, row, undecided=0, unserved=())
+
+    async def unserved(self, places: Collection[Place]) -> list[UnservedPlace]:
+        found = await self._pool.fetch(_SQL["unserved"], *place_columns(places))
+        return [rows.from_row(UnservedPlace, row) for row in found]
 
 
 def _each_chat_once(claims: Sequence[_Claim]) -> list[list[int]]:

@@ -12,6 +12,7 @@ from goclaw_py.records import (
     ALL_DEAD_LETTERS,
     ALL_MESSAGES,
     DeadLetter,
+    DeadLetterCounts,
     DeadLetterQuery,
     InboxKind,
     InboxRow,
@@ -63,14 +64,19 @@ class PostgresDeadLetters(PostgresPart):
 
     async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:
         statement = _SQL["waiting"] if query.waiting else _SQL["ended"]
+        if query.dismissed:
+            statement = _SQL["dismissed"]
         page = page_columns(query.limit, query.before, query.only)
         found = await self._pool.fetch(statement, *page)
         return [rows.dead_letter(row) for row in found]
 
-    async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> tuple[int, int]:
+    async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> DeadLetterCounts:
         found = await self._pool.row(_SQL["counts"], *page_columns(0, None, only))
         assert found is not None
-        return found["ended"], found["waiting"]
+        return DeadLetterCounts(found["ended"], found["waiting"], found["dismissed"])
+
+    async def message_channels(self) -> frozenset[str]:
+        return frozenset(row["channel"] for row in await self._pool.fetch(_SQL["channels"]))
 
     async def dead_letter(self, row_id: int) -> DeadLetter | None:
         row = await self._pool.row(_SQL["message"], row_id)

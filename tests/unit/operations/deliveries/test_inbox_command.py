@@ -60,7 +60,7 @@ def test_waiting_messages_are_listed_when_asked_for(goclaw: Shell, database: Fak
     assert f"run {fake_names.RUN} is in progress" in begun
     database.messages.mail = []
     assert goclaw("deliveries", "incoming", "list").out == "no failed messages\n"
-    assert goclaw("deliveries", "incoming", "list", "--waiting").out == "no messages waiting\n"
+    assert goclaw("deliveries", "incoming", "list", "--waiting").out == "no waiting messages\n"
 
 
 def test_what_cannot_be_seen_is_named_or_left_out(goclaw: Shell, database: FakeControl) -> None:

@@ -135,3 +135,49 @@ async def test_tabs_count_and_chats_are_links_with_names(
     assert 'href="/deliveries?search=x&show=sent&chat=telegram.work%3A-1001"' in said
     text = (await browser.get("/deliveries?chat=telegram.work:-1001")).text
     assert '<option value="telegram.work:-1001" selected>Ann &lt;\u202eb&gt;\u202c</option>' in text
+
+
+async def test_a_direction_selects_exactly_its_messages(
+    browser: Browser, control: FakeControl
+) -> None:
+    """A warning about outgoing messages leads to these, and one about incoming ones to those."""
+    control.messages.rows = [DEAD]
+    said = await browser.says("/deliveries?direction=outgoing", "failed <small>1<", "Drop all 1")
+    assert 'id="out"' in said
+    assert 'id="in"' not in said
+    said = await browser.says("/deliveries?direction=incoming", "failed <small>3<", "Drop all 3")
+    assert 'id="in"' in said
+    assert 'id="out"' not in said
+    control.calls.clear()
+    place = "/deliveries?direction=incoming&notice=dropped+2+messages"
+    await browser.leads("/deliveries/all", place, rows="direction=incoming", do="drop")
+    assert asked(control) == []
+    place = "/deliveries?direction=outgoing&notice=dropped+1+message"
+    await browser.leads("/deliveries/all", place, rows="direction=outgoing", do="drop")
+    assert ("drop_outbox", (DEAD.id,)) in control.calls
+    said = await browser.says("/deliveries?direction=incoming&show=sent", "No message matches.")
+    assert 'id="out"' not in said
+
+
+async def test_dismissed_messages_are_listed_with_the_dropped_ones(
+    browser: Browser, control: FakeControl
+) -> None:
+    """What a button has dropped can be found, and retried."""
+    control.messages.rows = [DEAD]
+    place = "/deliveries?notice=dropped+3+messages"
+    await browser.leads("/deliveries/all", place, do="drop")
+    said = await browser.says("/deliveries?show=dropped", "dropped <small>3<")
+    assert "Dismissed messages" in said
+    for one in control.messages.dismissed:
+        assert f'id="in-{one.row.id}"' in said
+    assert "/deliveries/incoming/retry" in said
+    assert "Dismiss</button>" not in said
+
+
+@pytest.mark.parametrize("page", ["/deliveries", "/sessions"])
+async def test_channels_of_stored_messages_can_be_selected(
+    browser: Browser, control: FakeControl, page: str
+) -> None:
+    """Also those that are not set up any more."""
+    control.messages.channels = frozenset({"mail"})
+    await browser.says(page, '<option value="mail">mail</option>', '<option value="console">')

@@ -28,7 +28,9 @@ async def test_everything_comes_back_as_it_was(made: Gateway, remote: RemoteCont
     assert await remote.deliveries.dead_letters() == [LOST, DROPPED]
     assert await remote.deliveries.dead_letters(DeadLetterQuery(waiting=True)) == [NEXT, BEGUN]
     assert await remote.deliveries.dead_letter(ANSWERED.row.id) == ANSWERED
-    counts = MessageCounts({OutboxState.FAILED: 1}, failed=3, waiting=2)
+    counts = MessageCounts({OutboxState.FAILED: 1}, failed=3, waiting=2, dismissed=0)
+    assert await remote.deliveries.channels() == ["telegram"]
+    assert await remote.deliveries.dead_letters(DeadLetterQuery(dismissed=True)) == []
     assert await remote.deliveries.counts(FEW) == counts
     assert ("outbox_counts", FEW) in made.control.calls
     with pytest.raises(NotFound, match="there is no incoming message 99"):

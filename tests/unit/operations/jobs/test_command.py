@@ -151,7 +151,9 @@ def test_nothing_and_several_jobs_are_told(goclaw: Shell, cron: JobControl) -> N
     for owner in ("a", "b"):
         cron.make(POLL, Requester(Owner(owner)))
     said = goclaw("jobs", "show", "poll").err
-    assert re.fullmatch(r"goclaw: job 'poll' is not unique: poll \(\S{18}\), poll \(\S{18}\)\n", said)
+    assert re.fullmatch(
+        r"goclaw: job 'poll' is not unique: poll \(\S{18}\), poll \(\S{18}\)\n", said
+    )
 
 
 # ---------------------------------------------------------------------------- show

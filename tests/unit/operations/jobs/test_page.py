@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from goclaw_py.core.errors import UnknownJob
-from goclaw_py.core.ids import AgentName, JobId
+from goclaw_py.core.ids import AgentName, JobId, Owner
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.operations.jobs.models import JobChange, JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.operations.jobs.page import jobs as page
@@ -26,7 +26,6 @@ from goclaw_py.schedule.jobs.models import (
     Job,
     JobState,
     Notify,
-    Owner,
     Program,
     Prompt,
     TargetKind,

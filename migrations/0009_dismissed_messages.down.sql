@@ -1,0 +1,1 @@
+drop index inbox_dismissed;
