@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -75,7 +75,7 @@ from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.run_handlers import RunHandlers
 from goclaw_py.scheduler.scheduler import RunScheduler
-from goclaw_py.scheduler.views import Backlog, RunView, UnservedPlace
+from goclaw_py.scheduler.views import Backlog, RunView
 
 _CONTINUED_WITHIN = timedelta(days=31)
 """A background subagent is continued up to this long after an interruption: an approval may take
@@ -378,16 +378,13 @@ class Container:
 
         Raises ``StoreUnavailable``.
         """
-        backlog = await self._store.backlog()
-        unserved: Sequence[UnservedPlace] = ()
-        if backlog.inbox or backlog.outbox:
-            views = self.supervisor.views()
-            own = {*self.policies.places, *((view.name, view.account) for view in views)}
-            other = {(name, account) for name, _, account in (p.partition("/") for p in elsewhere)}
-            unserved = await self._store.unserved(own | other)
+        views = self.supervisor.views()
+        served = {*self.policies.places, *((view.name, view.account) for view in views)}
+        served |= {(name, account) for name, _, account in (p.partition("/") for p in elsewhere)}
+        backlog = await self._store.backlog(served)
         asking = self.policies.asking()
         undecided = await self._store.undecided(asking.places, besides=asking.settled)
-        return replace(backlog, undecided=undecided, unserved=tuple(unserved))
+        return replace(backlog, undecided=undecided)
 
     def state(self, *, skew_s: float, settings: Mapping[str, str]) -> NodeState:
         """Return the state of this node for other nodes."""

@@ -125,7 +125,7 @@ from goclaw_py.records.tokens import SignIn, SignInMethod, SignInStore, Token, T
 from goclaw_py.records.upkeep import RetentionReport, UpkeepStore
 from goclaw_py.records.web_links import WebLink, WebLinkStore
 from goclaw_py.records.work import NewWork, StoredWorkItem, WorkState, WorkStore
-from goclaw_py.scheduler.views import Backlog, UnservedPlace
+from goclaw_py.scheduler.views import Backlog
 
 __all__ = [
     "AHEAD_AT_ONCE",
@@ -292,11 +292,12 @@ class Store(
 ):
     """The whole database."""
 
-    async def backlog(self) -> Backlog:
-        """Return the numbers of unfinished rows of all nodes."""
+    async def backlog(self, served: Collection[Place] | None = None) -> Backlog:
+        """Return the numbers of unfinished rows of all nodes.
 
-    async def unserved(self, places: Collection[Place]) -> list[UnservedPlace]:
-        """Count the unfinished messages of other places than these, in the order of their names."""
+        ``served`` are the places that nodes have: other places with unfinished messages are
+        ``Backlog.unserved``. None: they are not counted.
+        """
 
     async def ping(self) -> None:
         """Raise ``StoreUnavailable`` if the database does not answer."""

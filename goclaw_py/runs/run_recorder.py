@@ -177,7 +177,7 @@ class RunRecorder:
     def activity(self) -> RunProgress:
         """Return what the run does at present."""
         tokens = 0 if (usage := self.usage) is None else usage.tokens
-        return RunProgress(self.prompt, self.tools_in_use, self.model, tokens)
+        return RunProgress(self.prompt, self.tools_in_use, self.model, tokens, self.first_text_at)
 
     def history(self, prompt: str, outcome: Outcome) -> tuple[HistoryEntry, ...]:
         """Return its history entries. An interrupted run leaves readable entries."""

@@ -85,12 +85,14 @@ class RunProgress:
         tools: The names of the tools that are running.
         model: The model that answered last, "" before its first answer.
         tokens: The tokens used so far.
+        first_text_at: When it emitted its first text; None: not yet.
     """
 
     prompt: str
     tools: tuple[str, ...] = ()
     model: str = ""
     tokens: int = 0
+    first_text_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

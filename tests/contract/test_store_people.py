@@ -359,15 +359,20 @@ async def test_incidents_are_listed_the_oldest_first(world: World) -> None:
 async def test_unfinished_messages_are_counted_by_their_place(world: World) -> None:
     """Those of places that no node has wait until one has: an operator is warned."""
     mail, other = Target("mail", "default", "m"), Target("telegram", "other", "o")
-    assert await world.a.unserved([]) == []
+    assert (await world.a.backlog([])).unserved == ()
     rows = await world.accept(ANN, mail, mail, other)
     of_mail = [row.id for row in rows if row.message.target == mail]
     await world.a.settle(of_mail[:1], Outcome.DROPPED, now=T0)
     for target in (mail, mail, BOB):
         await world.put(say("x", target))
     await world.a.mark_sent(await world.claimed(target=mail), "m", now=T0)
-    left = [UnservedPlace("mail", "default", 1, 1), UnservedPlace("telegram", "other", 1, 0)]
+    mail_left = UnservedPlace("mail", "default", 1, 1)
+    other_left = UnservedPlace("telegram", "other", 1, 0)
     served = UnservedPlace("telegram", "default", 1, 1)
-    assert await world.b.unserved([]) == [left[0], served, left[1]]
-    assert await world.b.unserved([("telegram", "default"), ("none", "x")]) == left
-    assert await world.b.unserved([(one.channel, one.account) for one in (*left, served)]) == []
+    here, all_of_them = ("telegram", "default"), (mail_left, served, other_left)
+    assert (await world.b.backlog([])).unserved == all_of_them
+    counted = Backlog(3, 2, 0, unserved=(mail_left, other_left))
+    assert await world.b.backlog([here, ("none", "x")]) == counted
+    places = [(one.channel, one.account) for one in all_of_them]
+    assert (await world.b.backlog(places)).unserved == ()
+    assert (await world.b.backlog()).unserved == ()

@@ -193,7 +193,8 @@ def _waiting(job: Job, row: LoggedOccurrence) -> Verdict:
 async def _asking(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
     """Explain an occurrence whose run has asked a person about a tool call."""
     (run,) = await src.store.find_run(row.runs[-1])
-    verdict = approvals.judge(src, await approvals.questions(src, run.id, run.session))
+    asked = await approvals.questions(src, run.id, run.session)
+    verdict = await approvals.judge(src, asked, run.id)
     return replace(verdict, answer=f"The job {job.spec.title} {waits(row)}. {verdict.answer}")
 
 

@@ -56,7 +56,8 @@ async def _without_run(src: Sources, letter: DeadLetter) -> tuple[Verdict, list[
     if row.asking_run is not None:
         asked = await approvals.questions(src, row.asking_run, letter.session)
         if asked:
-            return approvals.judge(src, asked), approvals.steps(asked)
+            verdict = await approvals.judge(src, asked, row.asking_run)
+            return verdict, approvals.steps(asked)
     if row.outcome is None:
         verdict = await _pending(src, letter)
         return verdict, [ExplanationStep(None, verdict.code, uncapitalized(verdict.answer))]

@@ -176,7 +176,9 @@ async def judge(src: Sources, story: RunHistory) -> Verdict:
         return await _working(src, run)
     if run.outcome is Outcome.COMPLETED:
         return await _completed(src, story)
-    return approvals.judge(src, list(story.asked)) if story.asked else _ended(story)
+    if not story.asked:
+        return _ended(story)
+    return await approvals.judge(src, list(story.asked), run.id)
 
 
 async def _working(src: Sources, run: StoredRun) -> Verdict:

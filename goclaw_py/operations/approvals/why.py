@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Final
+
 from goclaw_py.chat.outbound import approval_texts
 from goclaw_py.core.approvals import Approval
 from goclaw_py.core.display_names import short_id
@@ -9,7 +12,10 @@ from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.time.texts import age
 from goclaw_py.gateway.why.sources import Sources, Verdict, between, conclude
 from goclaw_py.operations.explanation import Cure, ExplanationStep
-from goclaw_py.records import ApprovalQuery
+from goclaw_py.records import ApprovalQuery, RunQuery, StoredRun
+
+_SEARCHED: Final = 20
+"""The number of later runs of a session among which the continued one is searched."""
 
 
 async def questions(src: Sources, run: RunId, session: SessionKey) -> list[Approval]:
@@ -29,15 +35,31 @@ async def _is_below(src: Sources, child: RunId | None, run: RunId) -> bool:
     return child == run
 
 
-def judge(src: Sources, approvals: list[Approval]) -> Verdict:
-    """Explain whether questions were answered; there is at least one."""
+async def judge(src: Sources, approvals: list[Approval], asking: RunId) -> Verdict:
+    """Explain whether the questions of a run were answered; there is at least one."""
     waiting = [one for one in approvals if one.decision is None]
     if waiting:
         return _waits(src, waiting[0])
     last = max(approvals, key=lambda one: one.decided_at or one.asked_at)
-    answer = f"Run {short_id(last.run_id)} {_ask(last)}, and was continued after the answer."
-    runs = Cure("The run that continued it", "goclaw runs list")
-    return conclude("run.asked", answer, runs)
+    answer = f"Run {short_id(last.run_id)} {_ask(last)}, and "
+    run = await _continued_by(src, asking, last.decided_at or last.asked_at)
+    if run is None:
+        words = f"{answer}continues after the answer, which is there."
+        return conclude("run.asked", words, Cure("All runs", "goclaw runs list"))
+    show = Cure("The run that continued it", f"goclaw runs show {run.id}")
+    return conclude("run.asked", f"{answer}was continued after the answer.", show)
+
+
+async def _continued_by(src: Sources, asking: RunId, answered_at: datetime) -> StoredRun | None:
+    """Return the run that has gone on after the questions of another one."""
+    (run,) = await src.store.find_run(asking)
+    messages = {letter.row.id for letter in await src.store.letters_of(asking)}
+    later = await src.store.runs(RunQuery(session=run.session, since=answered_at, limit=_SEARCHED))
+    for one in reversed(later):
+        taken = {letter.row.id for letter in await src.store.letters_of(one.id)}
+        if one.id != asking and (not messages or messages & taken):
+            return one
+    return None
 
 
 def _waits(src: Sources, approval: Approval) -> Verdict:

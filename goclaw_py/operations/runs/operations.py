@@ -122,7 +122,13 @@ class Runs:
     async def get(self, prefix: str) -> StoredRun:
         """Return the run whose id starts with ``prefix``. Raises ``NotFound``."""
         found = await self._store.find_run(prefix)
-        return only_one(found, prefix, lambda run: run.id, f"run {prefix!r}", "runs list")
+        run = only_one(found, prefix, lambda run: run.id, f"run {prefix!r}", "runs list")
+        if run.outcome is None and self._unfinished is not None:
+            # The row of a run in progress does not say when it began to speak.
+            views = {view.id: view.activity for view in self._unfinished()}
+            if activity := views.get(run.id):
+                run = replace(run, first_text_at=activity.first_text_at)
+        return run
 
     @operation("GET /api/runs/{prefix}/record", Least.TEXT)
     async def record(self, prefix: str) -> RunRecord:

@@ -324,74 +324,38 @@ set next_attempt_at = outbox.next_attempt_at - $2::interval
 from later
 where outbox.id = later.id and outbox.id = any (array(select id from later));
 
--- name: unserved
--- Count the unfinished incoming and outgoing messages of other channels and accounts than ($1, $2).
--- Incoming ones are claimed by the place of their session. It skips from session to session, and from
--- place to place, in the indexes: messages of places that are served are not read.
-with recursive
-waiting as (
-    (select session from inbox where state = 'pending' order by session limit 1)
-    union all
-    select next.session
-    from waiting as last
-    cross join lateral (
-        select session
-        from inbox
-        where state = 'pending' and session > last.session
-        order by session
-        limit 1
-    ) as next
-),
-unsent as (
-    (
-        select channel, account
-        from outbox
-        where state = 'pending'
-        order by channel, account
-        limit 1
-    )
-    union all
-    select next.channel, next.account
-    from unsent as last
-    cross join lateral (
-        select channel, account
-        from outbox
-        where state = 'pending' and (channel, account) > (last.channel, last.account)
-        order by channel, account
-        limit 1
-    ) as next
-),
-unfinished as (
-    select
-        s.channel, s.account,
-        (select count(*) from inbox where session = s.key and state = 'pending') as incoming,
-        0 as outgoing
-    from sessions as s
-    where s.key = any (array(select session from waiting)) and s.channel is not null
-      and (s.channel, s.account) not in (select * from unnest($1::text[], $2::text[]))
-    union all
-    select
-        p.channel, p.account, 0,
-        (
-            select count(*)
-            from outbox
-            where state = 'pending' and channel = p.channel and account = p.account
-        )
-    from unsent as p
-    where (p.channel, p.account) not in (select * from unnest($1::text[], $2::text[]))
-)
-select
-    channel, account, sum(incoming)::bigint as incoming, sum(outgoing)::bigint as outgoing
-from unfinished
-group by channel, account
-order by channel collate "C", account collate "C";
-
 -- name: backlog
 -- Count unfinished, undeliverable and failed messages, and tool calls that wait for an answer of a
--- person; dropped and rejected messages do not count, because their senders were notified.
+-- person; dropped and rejected messages do not count, because their senders were notified. With
+-- channels and accounts ($1, $2) count the unfinished messages of each other one, too. Incoming ones
+-- are claimed by the place of their session.
+with waiting as materialized (
+    select session, count(*) as messages from inbox where state = 'pending' group by session
+),
+unsent as materialized (
+    select channel, account, count(*) as messages
+    from outbox
+    where state = 'pending'
+    group by channel, account
+),
+unserved as materialized (
+    select channel, account, sum(incoming)::bigint as incoming, sum(outgoing)::bigint as outgoing
+    from (
+        select s.channel, s.account, w.messages as incoming, 0 as outgoing
+        from waiting as w
+        join sessions as s on s.key = w.session
+        where s.channel is not null
+        union all
+        select channel, account, 0, messages from unsent
+    ) as both_ways
+    where $1::text[] is not null
+      and (channel, account) not in (select * from unnest($1::text[], $2::text[]))
+    group by channel, account
+    order by channel collate "C", account collate "C"
+)
 select
-    (select count(*) from inbox where state = 'pending') as inbox,
-    (select count(*) from outbox where state = 'pending') as outbox,
+    (select coalesce(sum(messages), 0)::bigint from waiting) as inbox,
+    (select coalesce(sum(messages), 0)::bigint from unsent) as outbox,
     (select count(*) from outbox where state = 'dead') as failed,
     (
         select count(*)
@@ -399,4 +363,8 @@ select
         where state = 'done' and kind = 'message' and not dismissed
           and outcome in ('failed', 'timed_out', 'abandoned', 'lost')
     ) as unanswered,
-    (select count(*) from approvals where decision is null) as approvals;
+    (select count(*) from approvals where decision is null) as approvals,
+    array(select channel from unserved) as channels,
+    array(select account from unserved) as accounts,
+    array(select incoming from unserved) as incoming,
+    array(select outgoing from unserved) as outgoing;

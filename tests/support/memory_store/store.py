@@ -72,7 +72,7 @@ class GatewayMemoryStore(
     def __init__(self, database: MemoryDatabase | None = None) -> None:
         super().__init__(database or MemoryDatabase())
 
-    async def backlog(self) -> Backlog:
+    async def backlog(self, served: Collection[Place] | None = None) -> Backlog:
         states = Counter(row.state for row in self._db.outbox.values())
         questions = self._db.approvals.questions.values()
         return Backlog(
@@ -84,9 +84,10 @@ class GatewayMemoryStore(
                 for row in self._db.inbox.values()
             ),
             approvals=sum(one.approval.decision is None for one in questions),
+            unserved=() if served is None else self._unserved(served),
         )
 
-    async def unserved(self, places: Collection[Place]) -> list[UnservedPlace]:
+    def _unserved(self, served: Collection[Place]) -> tuple[UnservedPlace, ...]:
         targets = (self._db.sessions[row.session].target for row in self._db.pending.values())
         incoming = Counter((one.channel, one.account) for one in targets if one is not None)
         outgoing = Counter(
@@ -94,10 +95,10 @@ class GatewayMemoryStore(
             for row in self._db.outbox.values()
             if row.state in (OutboxState.WAITING, OutboxState.SENDING)
         )
-        return [
+        return tuple(
             UnservedPlace(*place, incoming[place], outgoing[place])
-            for place in sorted({*incoming, *outgoing} - {*places})
-        ]
+            for place in sorted({*incoming, *outgoing} - {*served})
+        )
 
     async def ping(self) -> None:
         pass

@@ -12,7 +12,7 @@ import pytest
 from goclaw_py.core.errors import NoGateway, NotFound
 from goclaw_py.core.ids import MAIN_LANE, LaneName, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
-from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted, Usage
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.control import Control
@@ -59,6 +59,7 @@ async def test_a_run_tells_what_it_does() -> None:
     class Working(ScriptedAgent):
         async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
             emit(ModelStep(Usage(1, 90, 10), "small"))
+            emit(TextDelta("I "))
             for call in ("1", "2"):
                 emit(ToolStarted(call, "read", "{}", side_effects=False))
             emit(ToolEnded("1", "read", ok=True, result="text"))
@@ -72,7 +73,12 @@ async def test_a_run_tells_what_it_does() -> None:
         assert begun.activity is not None
         assert begun.activity.prompt.startswith("look at this this")
         assert len(begun.activity.prompt) <= 120
-        assert replace(begun.activity, prompt="") == views.RunProgress("", ("read",), "small", 100)
+        first = begun.activity.first_text_at
+        progress = views.RunProgress("", ("read",), "small", 100, first)
+        assert replace(begun.activity, prompt="") == progress
+        assert first is not None
+        # Its page shows it too, while the stored row does not have it.
+        assert (await process.control.runs.record(begun.id)).run.first_text_at == first
         assert waiting.activity is None
 
 

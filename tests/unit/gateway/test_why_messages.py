@@ -118,7 +118,7 @@ async def waits_for_what_became_of_a_call() -> Explanation:
 
 
 @CASES.answer("run.asked", "has asked for approval to call pay, and was continued",
-              "goclaw runs list")  # fmt: skip
+              "goclaw runs show ")  # fmt: skip
 async def was_approved() -> Explanation:
     async with a_process(pays(), AT_ONCE) as gateway:
         await gateway.say("hello")
@@ -132,6 +132,8 @@ async def was_approved() -> Explanation:
         assert [step.words for step in found.chain if step.code == "answered_approval"] == [
             "pay: ✅ Allowed once by the operator"
         ]
+        (last, *_) = await gateway.store.runs()
+        assert found.cures[0].link == f"/runs/{last.id}"
         return found
 
 

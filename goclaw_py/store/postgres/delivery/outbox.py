@@ -208,15 +208,14 @@ class PostgresOutbox(PostgresPart):
                 await notify(connection, [Notice.OUTBOX])
         return len(revived)
 
-    async def backlog(self) -> Backlog:
-        row = await self._pool.row(_SQL["backlog"])
+    async def backlog(self, served: Collection[Place] | None = None) -> Backlog:
+        places = (None, None) if served is None else place_columns(served)
+        row = await self._pool.row(_SQL["backlog"], *places)
         if row is None:
             raise StoreError("a count without a result")
-        return rows.from_row(Backlog, row, undecided=0, unserved=())
-
-    async def unserved(self, places: Collection[Place]) -> list[UnservedPlace]:
-        found = await self._pool.fetch(_SQL["unserved"], *place_columns(places))
-        return [rows.from_row(UnservedPlace, row) for row in found]
+        columns = (row[name] for name in ("channels", "accounts", "incoming", "outgoing"))
+        unserved = tuple(UnservedPlace(*one) for one in zip(*columns, strict=True))
+        return rows.from_row(Backlog, row, undecided=0, unserved=unserved)
 
 
 def _each_chat_once(claims: Sequence[_Claim]) -> list[list[int]]:

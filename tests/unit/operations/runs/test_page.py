@@ -15,7 +15,8 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
 from goclaw_py.operations.runs.operations import RunRecord
 from goclaw_py.operations.runs.steps import step_bars
-from goclaw_py.records import OutboxQuery, OutboxRow, RunFilter, RunQuery, ToolCall
+from goclaw_py.records import OutboxQuery, OutboxRow, RunFilter, RunQuery, StoredEntry, ToolCall
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.step_views import StepKind, StepView
 from tests.support.run_filters import EVERY_FILTER, values
 from tests.unit.web import fakes
@@ -168,6 +169,32 @@ async def test_a_list_names_the_sender_only_where_others_write_too(
         monkeypatch.setattr(fakes, "ENDED", run)
         text = (await browser.get("/runs?range=all")).text
         assert text.count("Only runs of telegram/default/7") == times
+
+
+async def test_an_interrupted_run_is_not_said_to_be_retried(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run continues it, for example after an approval: its explanation names that."""
+    monkeypatch.setattr(fakes, "QUEUE", replace(fakes.QUEUE, unanswered=()))
+    monkeypatch.setattr(fakes, "ENDED", replace(fakes.ENDED, outcome=Outcome.INTERRUPTED))
+    assert "cannot be retried" not in await browser.says("/runs/0190-aaaa", "interrupted")
+
+
+async def test_a_stopped_run_shows_the_beginning_of_its_answer(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its chat has it, too."""
+    monkeypatch.setattr(fakes, "ENDED", replace(fakes.ENDED, outcome=Outcome.CANCELLED))
+    entry = HistoryEntry(Role.ASSISTANT, "1 2 3\n[cancelled]")
+    stored = StoredEntry(entry, fakes.NOW, fakes.ENDED.id)
+    record = RunRecord(fakes.ENDED, (stored,), ())
+
+    async def shown(_self: object, _prefix: str) -> RunRecord:
+        return record
+
+    monkeypatch.setattr(type(control.runs), "record", shown)
+    said = await browser.says("/runs/0190-aaaa", "1 2 3")
+    assert "It has sent no message" not in said
 
 
 @pytest.mark.parametrize(
