@@ -48,7 +48,7 @@ _UNITS: Final = {
 _UNIT: Final = {name: length for length, names in _UNITS.items() for name in names}
 
 
-def parse_moment(text: str, *, now: datetime, zone: str) -> datetime:
+def parse_moment(text: str, *, now: datetime, zone: str, also: str = "") -> datetime:
     """Parse one of ``FORMS``; the result is in UTC and later than ``now``.
 
     A time without an offset is in ``zone``, one without a date is the next such time. ``in 1d`` is
@@ -56,7 +56,8 @@ def parse_moment(text: str, *, now: datetime, zone: str) -> datetime:
     one that occurs twice it is the first, or the second if the first has passed.
 
     Raises ``BadMoment``, for past times with the present time, the text and the difference, and
-    ``UnknownZone``.
+    ``UnknownZone``. The error for an unreadable text lists ``FORMS``, and what the caller ``also``
+    reads.
     """
     here = zone_named(zone)
     plain = " ".join(text.lower().split()) if len(text) <= 100 else ""
@@ -68,7 +69,8 @@ def parse_moment(text: str, *, now: datetime, zone: str) -> datetime:
         at = None
     if at is None:
         raise BadMoment(
-            f"{_shown(text)} is not a time that I understand{why_not(plain)}; write one of: {FORMS}"
+            f"{_shown(text)} is not a time that I understand{why_not(plain)}; write one of: "
+            + ", ".join(filter(None, (FORMS, also)))
         )
     return ahead(at, now=now, zone=zone, shown=text)
 

@@ -128,7 +128,8 @@ def read_schedule(text: str, *, now: datetime, zone: str) -> Schedule:
         return Every(parse_interval(interval))
     if plain.startswith("@") or "*" in plain or _CRON.fullmatch(plain):
         return Cron(plain)
-    return At(parse_moment(text, now=now, zone=zone))
+    also = "every 10m, or a cron expression such as 0 9 * * 1-5"
+    return At(parse_moment(text, now=now, zone=zone, also=also))
 
 
 def check(timing: Timing, *, now: datetime, cron_fields: tuple[int, ...] = (5, 6)) -> None:

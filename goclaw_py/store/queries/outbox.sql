@@ -343,7 +343,9 @@ unserved as materialized (
     from (
         select s.channel, s.account, w.messages as incoming, 0 as outgoing
         from waiting as w
-        join sessions as s on s.key = w.session
+        cross join lateral (
+            select channel, account from sessions where key = w.session offset 0
+        ) as s
         where s.channel is not null
         union all
         select channel, account, 0, messages from unsent

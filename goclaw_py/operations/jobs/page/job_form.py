@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from starlette.requests import Request
@@ -34,6 +35,9 @@ from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 _SUGGESTED: Final = 50
 _FIELD_OF: Final = {"prompt": "text", "message": "text", "key": "session_key"}
 """The fields of job keys, where the names differ."""
+
+_TIMING: Final = ("expression", "zone", "not_after")
+"""The fields that determine when a job runs."""
 
 _MEANWHILE: Final = "Your input is below. Saving it again replaces the current version."
 _MARKED: Final = "It is not saved: correct the marked field"
@@ -80,7 +84,10 @@ def routes(service: PageServices) -> list[Route]:
 
     async def preview(request: Request) -> Response:
         typed = job_fields.given(request.query_params)
-        facts = {"preview": await _preview(service, typed)}
+        job = None
+        with suppress(UnknownJob, NotFound, StoreUnavailable):
+            job = await found(service, request.query_params.get("job", ""))
+        facts = {"preview": await _preview(service, typed, job)}
         return HTMLResponse(service.render("jobs/job_preview.html", facts))
 
     return [
@@ -106,16 +113,24 @@ async def _save(service: PageServices, job: Job, typed: job_fields.Typed) -> Non
     await jobs.edit(job.id, job_fields.change_of(job, typed, chats, now=now), BY)
 
 
-async def _preview(service: PageServices, typed: job_fields.Typed) -> Facts | None:
-    """Return a job's next runs, or an error; None without a schedule."""
+async def _preview(
+    service: PageServices, typed: job_fields.Typed, job: Job | None = None
+) -> Facts | None:
+    """Return the next runs of a job, or an error; None without a schedule.
+
+    ``job`` is the one that is edited: an interval that stays goes on from its last run.
+    """
     if not typed["expression"].strip():
         return None
     jobs = service.control.jobs
     try:
         zone = typed["zone"].strip() or await jobs.zone(BY)
-        now = (await jobs.scheduler()).now
-        draft = job_fields.timing_of(typed, now=now, zone=zone)
+        scheduler = await jobs.scheduler()
+        draft = job_fields.timing_of(typed, now=scheduler.now, zone=zone)
         times = await jobs.preview(draft, BY, AHEAD)
+        before = typed if job is None else job_fields.typed_of(job)
+        if job is not None and all(typed[name] == before[name] for name in _TIMING):
+            times = job.upcoming(scheduler.profile.policy, AHEAD) or times
         plan = describe(draft.schedule, draft.zone)
     except (JobError, StoreUnavailable) as error:
         return {"error": _sentence(error)}
@@ -153,7 +168,7 @@ async def _answer(
         "problem": said,
         "hint": hint,
         "wrong": wrong,
-        "preview": await _preview(service, typed),
+        "preview": await _preview(service, typed, job),
         **await _suggestions(service, typed),
     }
     status = 200 if error is None else status_of(error)
@@ -180,6 +195,9 @@ async def _suggestions(service: PageServices, typed: Mapping[str, str]) -> dict[
 
 def _sentence(error: _Refusal) -> str:
     text = sentence(str(error))
+    if isinstance(error, JobChanged):
+        # The form says itself what to do: the input is still there.
+        text = sentence(str(error).partition(";")[0])
     # The key of a job begins it as it is written everywhere.
     return str(error)[:1] + text[1:] if isinstance(error, BadJob) else text
 

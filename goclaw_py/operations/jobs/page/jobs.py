@@ -325,6 +325,8 @@ async def _one(service: PageServices, query: Query) -> Facts:
 
 def _ahead(job: Job, base: JobPolicy) -> list[tuple[str, datetime]]:
     """Return its next runs, in its zone and as instants."""
+    if job.state is not JobState.ACTIVE:
+        return []
     try:
         coming = job.upcoming(base, AHEAD)
     except JobError:

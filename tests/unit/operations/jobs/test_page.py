@@ -474,8 +474,8 @@ async def test_what_others_changed_is_not_overwritten_unseen(browser: Browser, j
     job = await made(jobs)
     path, form = await form_of(browser, job)
     await jobs.service.edit(job.id, JobChange(name="Theirs"), BY)
-    changed = "The job was changed by someone else"
-    again = _typed(await browser.refuses(path, 409, changed, **form | {"name": "Mine"}))
+    changed = ("The job was changed by someone else in the meantime.", "Your input is below")
+    again = _typed(await browser.refuses(path, 409, *changed, **form | {"name": "Mine"}))
     assert ((await job_of(jobs)).spec.name, again["name"]) == ("Theirs", "Mine")
     assert (await browser.send_form(path, **again)).status_code == 303
     assert (await job_of(jobs)).spec.name == "Mine"
@@ -594,3 +594,25 @@ async def test_what_is_wrong_is_told_beside_its_field(browser: Browser) -> None:
     text = await browser.refuses("/jobs/new", 422, **NEW | {"expression": "61 * * * *"})
     assert text.count("61 is not from 0 to 59") == 1
     assert 'aria-describedby="preview"' in text
+
+
+async def test_the_preview_of_an_edit_goes_on_from_the_last_run(
+    browser: Browser, jobs: Jobs
+) -> None:
+    """An interval that is not changed is not counted from the edit."""
+    job = await made(jobs, "often", schedule=Every(timedelta(hours=1)))
+    jobs.clock.at += timedelta(minutes=40)
+    (due, *_) = (await job_of(jobs, "often")).upcoming(jobs.service.rules.base)
+    expected = f'datetime="{due:%Y-%m-%dT%H:%M:%S}'
+    assert expected in (await browser.get(f"/jobs/{job.id}/edit")).text
+    query = urlencode({"expression": "1h", "zone": "Europe/Berlin", "job": job.id})
+    assert expected in (await browser.get(f"/jobs/preview?{query}")).text
+    changed = query.replace("1h", "2h")
+    assert expected not in (await browser.get(f"/jobs/preview?{changed}")).text
+    unknown = query.replace(job.id, "nothing")
+    assert expected not in (await browser.get(f"/jobs/preview?{unknown}")).text
+
+
+async def test_an_unreadable_schedule_lists_all_kinds(browser: Browser) -> None:
+    kinds = ("tomorrow 9:00", "every 10m", "0 9 * * 1-5")
+    await browser.says("/jobs/preview?expression=every+banana&zone=UTC", *kinds)
