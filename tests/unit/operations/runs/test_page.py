@@ -11,12 +11,11 @@ import pytest
 
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import HistoryEntry, Role, Target
 from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
 from goclaw_py.operations.runs.operations import RunRecord
 from goclaw_py.operations.runs.steps import step_bars
 from goclaw_py.records import OutboxQuery, OutboxRow, RunFilter, RunQuery, StoredEntry, ToolCall
-from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.step_views import StepKind, StepView
 from tests.support.run_filters import EVERY_FILTER, values
 from tests.unit.web import fakes
