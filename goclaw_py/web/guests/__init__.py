@@ -8,7 +8,7 @@ look the same, as composed and combined letters do (NFKC), are the same.
 
 - **The link.** It has 256 random bits; they are shown once and stored hashed, as are those of the
   cookie. One browser can use it, within 7 days; the browser is then signed in for 180 days.
-  Opening it (GET) changes nothing and does not say whether it is valid: a button (POST) uses it.
+  Opening it (GET) changes nothing: a button (POST) uses it; it says if the link cannot be used.
   In the browser that used it, it opens the chat. A wrong, expired, used or revoked link signs
   nobody in; wrong ones are not limited: 256 bits cannot be guessed, and behind a reverse proxy all
   people have one address. `--again`: another link for the same person, instead of unused ones;

@@ -140,11 +140,17 @@ class Guests:
     # ------------------------------------------------------------------ signing in
 
     async def _ask(self, request: Request) -> Response:
-        """Show the page of a link, without a word about whether it is valid."""
-        link = await self._link_of(cookie_of(request.scope["headers"], GUEST_COOKIE))
-        if link is not None and link.link_hash == secret_hash(request.path_params["secret"]):
+        """Show the page of a link, or why it cannot be used."""
+        secret = request.path_params["secret"]
+        wanted = secret_hash(secret) if is_secret(secret) else ""
+        mine = await self._link_of(cookie_of(request.scope["headers"], GUEST_COOKIE))
+        if mine is not None and mine.link_hash == wanted:
             return RedirectResponse("/chat", status_code=303)
-        return self._question(request)
+        links = await self._links.web_links() if wanted else []
+        link = next((one for one in links if one.link_hash == wanted), None)
+        if link is not None and link.used_at is None and link.expires_at > self._now():
+            return self._question(request)
+        return self._refusal(request, link)
 
     async def _join(self, request: Request) -> Response:
         """Use a link: sign this browser in.
@@ -161,12 +167,12 @@ class Guests:
                 secret_hash(secret), cookie_hash, now=now, until=until
             )
         if link is None:
-            return self._question(request, _WRONG, 404)
+            return self._refusal(request, link)
         if link.cookie_hash != cookie_hash:
             mine = await self._link_of(cookie_of(request.scope["headers"], GUEST_COOKIE))
             if mine is not None and mine.link_hash == link.link_hash:
                 return RedirectResponse("/chat", status_code=303)
-            return self._question(request, _EXPIRED if link.used_at is None else _USED, 410)
+            return self._refusal(request, link)
         log.info("web_guest_joined", extra={"person": link.name})
         response = RedirectResponse("/chat", status_code=303)
         # A browser says with each form from where it comes: by that we know of a proxy's TLS.
@@ -210,6 +216,12 @@ class Guests:
     def _question(self, request: Request, error: str = "", status: int = 200) -> Response:
         facts = {"title": "Invitation to a chat", "path": "", "error": error}
         return self._service.answer(request, "join.html", facts, status)
+
+    def _refusal(self, request: Request, link: WebLink | None) -> Response:
+        """Say why a link cannot be used; None is one that is not stored."""
+        if link is None:
+            return self._question(request, _WRONG, 404)
+        return self._question(request, _EXPIRED if link.used_at is None else _USED, 410)
 
     def _out(self, request: Request, *, is_over: bool) -> Response:
         facts = {"title": "Signed out", "path": "", "is_over": is_over}

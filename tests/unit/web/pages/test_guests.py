@@ -262,6 +262,8 @@ async def test_a_used_link_leads_its_own_browser_back_and_no_other(house: House)
     answer = await browser.get(path)
     assert (answer.status_code, answer.headers["location"]) == (303, "/chat")
     await browser.leads(path, "/chat")
+    opened = await Browser(house.app).get(path)
+    assert (opened.status_code, "was used already" in opened.text) == (410, True)
     await Browser(house.app).refuses(path, 410, "was used already")
 
 
@@ -285,6 +287,9 @@ async def test_a_link_that_is_over_signs_nobody_in(
         case "replace":
             await house.invite("ann", "x" * 43, again=True)
     browser = Browser(house.app)
+    opened = await browser.get(path)
+    assert (opened.status_code, words in opened.text) == (status, True)
+    assert "You are invited" not in opened.text
     await browser.refuses(path, status, words)
     assert not browser.cookies
 
@@ -293,6 +298,8 @@ async def test_a_link_that_is_over_signs_nobody_in(
     "x", "x" * 42, "x" * 44, "x" * 4096, "é" * 43, "%00" * 43, "..%2F..%2Fapi", "'; --",
 ])  # fmt: skip
 async def test_a_wrong_link_is_refused(house: House, secret: str) -> None:
+    opened = await Browser(house.app).get(f"/join/{secret}")
+    assert "You are invited" not in opened.text
     answer = await Browser(house.app).send_form(f"/join/{secret}")
     assert answer.status_code in (401, 404, 405)
     assert "set-cookie" not in answer.headers
