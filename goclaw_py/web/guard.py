@@ -8,11 +8,13 @@ origin or the token.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import re
 import time
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode, urlsplit, urlunsplit
@@ -152,9 +154,12 @@ class Guard:
                 )
             elif self._sign_ins is None or not _is_open(scope):
                 note_known(scope)
-            if self._sign_ins is not None and _is_let_in(scope):
-                send = _until_ended(self._sign_ins, scope, send)
-            with acts(actor):
+            with ExitStack() as exits:
+                if self._sign_ins is not None and _is_let_in(scope):
+                    response = _SignedInResponse(self._sign_ins, scope, send)
+                    exits.callback(response.close)
+                    send = response.send
+                exits.enter_context(acts(actor))
                 if refusal is None:
                     await app(scope, receive, send)
                 elif _wants_page(scope):
@@ -297,37 +302,58 @@ def _is_let_in(scope: Scope) -> bool:
     return _ACTOR in scope["state"]
 
 
-def _until_ended(sign_ins: SignIns, scope: Scope, send: Send) -> Send:
-    """End an event stream when its browser is signed out, or its token ends: it may last long."""
-    cookie, checked_s = cookie_of(scope["headers"]), sign_ins.now_s()
-    token: bytes | None = scope["state"].get(_TOKEN)
-    began_s = checked_s
+class _SignedInResponse:
+    """Ends an event stream when its browser is signed out, or its token ends: it may last long.
 
-    async def is_valid() -> bool:
-        if is_by_proxy(scope):
-            return 0 <= sign_ins.now_s() - began_s < PROXY_STREAM_S
-        if token is not None:
-            return await sign_ins.is_admitted(token)
-        return await sign_ins.find(cookie) is not None
+    At once if that happens in this process, else when something is sent. ``close`` it.
+    """
 
-    has_length = is_over = False
+    def __init__(self, sign_ins: SignIns, scope: Scope, send: Send) -> None:
+        self._sign_ins = sign_ins
+        self._scope = scope
+        self._send = send
+        self._began_s = self._checked_s = sign_ins.now_s()
+        self._has_length = self._is_over = False
+        self._watching: asyncio.Task[None] | None = None
 
-    async def checked(message: Message) -> None:
-        nonlocal checked_s, has_length, is_over
+    async def send(self, message: Message) -> None:
+        """Send a message of the response, unless the sign-in has ended."""
         if message["type"] == "http.response.start":
-            has_length = any(name == b"content-length" for name, _ in message["headers"])
-        elif not has_length and not 0 <= sign_ins.now_s() - checked_s < CHECK_S:
-            checked_s = sign_ins.now_s()
-            try:
-                is_over = is_over or not await is_valid()
-            except StoreUnavailable:
-                is_over = True
-            if is_over:
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-        if not is_over:
-            await send(message)
+            self._has_length = any(name == b"content-length" for name, _ in message["headers"])
+        elif not (self._has_length or 0 <= self._sign_ins.now_s() - self._checked_s < CHECK_S):
+            await self._check()
+        if not self._is_over:
+            await self._send(message)
+        if not self._has_length and self._watching is None:
+            self._watching = asyncio.create_task(self._watch(), name="sign-in of a stream")
 
-    return checked
+    def close(self) -> None:
+        """Watch the sign-in no more."""
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def _watch(self) -> None:
+        while not self._is_over:
+            await self._sign_ins.until_changed()
+            await self._check()
+
+    async def _check(self) -> None:
+        self._checked_s = self._sign_ins.now_s()
+        try:
+            is_ended = not await self._is_valid()
+        except StoreUnavailable:
+            is_ended = True
+        if is_ended and not self._is_over:
+            self._is_over = True
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _is_valid(self) -> bool:
+        if is_by_proxy(self._scope):
+            return 0 <= self._sign_ins.now_s() - self._began_s < PROXY_STREAM_S
+        token: bytes | None = self._scope["state"].get(_TOKEN)
+        if token is not None:
+            return await self._sign_ins.is_admitted(token)
+        return await self._sign_ins.find(cookie_of(self._scope["headers"])) is not None
 
 
 def _is_open(scope: Scope) -> bool:

@@ -23,6 +23,7 @@ it. While the database is away, whoever was in stays in until the end of the sig
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import logging
@@ -103,6 +104,7 @@ class SignIns:
         self._browsers = CheckedSecrets(self._sign_in_of, self._note_sign_in, now_s)
         self._tokens = CheckedSecrets(self._token_of, self._note_token, now_s)
         self._attempts = Attempts()
+        self._changed = asyncio.Event()
         if store is not None:
             store.on_notice(self._on_notice)
 
@@ -216,6 +218,7 @@ class SignIns:
         if found is not None and self._store is not None:
             await self._store.end_sign_in(found.id)
             self._browsers.forget(secret_hash(secret))
+            self._announce()
             log.info("sign_in_ended", extra={"sign_in": found.id})
         return found
 
@@ -223,11 +226,22 @@ class SignIns:
         """Look every sign-in and token up again: some were ended here."""
         self._browsers.forget()
         self._tokens.forget()
+        self._announce()
+
+    async def until_changed(self) -> None:
+        """Wait until a sign-in or token may have ended."""
+        await self._changed.wait()
 
     def _on_notice(self, notice: Notice) -> None:
         if notice is Notice.PEOPLE:
             self._browsers.recheck()
             self._tokens.recheck()
+            self._announce()
+
+    def _announce(self) -> None:
+        """Wake those that wait for a change."""
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     async def _sign_in_of(self, hashed: str, now: datetime) -> SignIn | None:
         assert self._store is not None

@@ -164,9 +164,28 @@ def test_a_page_whose_sign_in_has_ended_leads_back(locked: Locked, chromium: Bro
         locked.gateway.end()
         locked.start()
         for page, (_, name) in zip(pages, places, strict=True):
-            page.get_by_role("link", name="Signed out: sign in again").click()
+            way = page.locator("#link").get_by_role("link", name="Signed out: sign in again")
+            way.click()
             sign_in(page)
             title(page, name)
+
+
+def test_a_sign_out_is_said_in_other_tabs(locked: Locked, chromium: Browser) -> None:
+    with visit(chromium, locked.url, DESK) as (context, seen):
+        pages = [context.new_page() for _ in range(3)]
+        for page, path in zip(pages, ("/chat?name=out", "/sessions", "/runs"), strict=True):
+            page.goto(path)
+            if page is pages[0]:
+                sign_in(page)
+            live(page)
+        # Those in the background have no stream.
+        for page in pages:
+            page.evaluate("() => dispatchEvent(new Event('pageshow'))")
+        seen.expect("401", "ERR_INCOMPLETE_CHUNKED")
+        press(pages[2].locator("header"), "Sign out")
+        for page in pages[:2]:
+            said = page.locator("#link").get_by_role("link", name="Signed out: sign in again")
+            expect(said).to_be_visible(timeout=8_000)
 
 
 def test_what_was_typed_outlives_a_new_sign_in(locked: Locked, chromium: Browser) -> None:

@@ -233,6 +233,24 @@ async def test_the_event_stream_of_an_ended_sign_in_ends() -> None:
     assert follower.sent == [b"", b"one", b"two", b""]
 
 
+async def test_an_event_stream_ends_at_once_when_its_browser_signs_out() -> None:
+    """Found by use: other tabs said "live" until something was sent to them."""
+    follower = Follower()
+    sign_ins = SignIns(MemoryStore(), TOKEN, NOW.timestamp)
+    cookies = [await sign_ins.begin(settings_actor(HOME), name) for name in ("one", "two")]
+    guard = Guard(follower.app, address="127.0.0.1", sign_ins=sign_ins)
+    shown = (b"cookie", f"{COOKIE}={cookies[0]}".encode())
+    serving = follower.follow(guard, scope_with(shown))
+    follower.say(b"one")
+    await asyncio.sleep(1)
+    await sign_ins.end(cookies[1])
+    follower.say(b"two")
+    await asyncio.sleep(1)
+    await sign_ins.end(cookies[0])
+    await asyncio.wait_for(serving, 10)
+    assert follower.sent == [b"", b"one", b"two", b""]
+
+
 async def by_page(node: Node, cookie: str, sign_in: str) -> None:
     fields = {"sign_in": sign_in} if sign_in else {"all": "yes"}
     async with node.browser(cookie=cookie) as browser:
