@@ -27,9 +27,10 @@ from goclaw_py.gateway.why.sources import SEARCHED, Sources
 from goclaw_py.operations.deliveries import why as deliveries
 from goclaw_py.operations.explanation import Cure, Explanation, Subject, SubjectKind
 from goclaw_py.operations.heartbeats import why as heartbeats
+from goclaw_py.operations.jobs.lookup import find_jobs
 from goclaw_py.operations.nodes import why as nodes
 from goclaw_py.records import JobQuery, SessionQuery
-from goclaw_py.schedule.jobs.models import OPEN, SLUG, Job, is_called
+from goclaw_py.schedule.jobs.models import Job
 
 MAX_CHARS: Final = 512
 """The longest name."""
@@ -192,7 +193,7 @@ async def _exact(src: Sources, about: str) -> list[FoundSubject]:
     session = await src.store.session(SessionKey(about))
     if session is not None:
         found.append(_session(src, session.key))
-    found += [_job(src, job) for job in await _jobs_named(src, about)]
+    found += [_job(src, job) for job in await find_jobs(src.store, about, jobs.OPERATOR)]
     found += await _runs(src, about, whole_id=True)
     found += await _nodes(src, about, whole_id=True)
     found += await _chats(src, about, whole_name=True)
@@ -260,7 +261,7 @@ async def _runs(src: Sources, about: str, *, whole_id: bool = False) -> list[Fou
 
 async def _jobs(src: Sources, about: str) -> list[FoundSubject]:
     """Find by slug, id, prefix of an id, or name; a deleted job by slug or id in the log."""
-    found = await _jobs_named(src, about)
+    found = await find_jobs(src.store, about, jobs.OPERATOR)
     if not found:
         page = await src.control.jobs.search(JobQuery(name=about, limit=SEARCHED), jobs.OPERATOR)
         found = list(page.jobs)
@@ -280,16 +281,6 @@ async def _jobs(src: Sources, about: str) -> list[FoundSubject]:
 def _job(src: Sources, job: Job) -> FoundSubject:
     # Owners may have jobs of the same slug: its id names one of them.
     return FoundSubject(jobs.subject(job), partial(jobs.explain, src, job))
-
-
-async def _jobs_named(src: Sources, about: str) -> list[Job]:
-    """Find by slug, id, prefix of an id, or whole name, as ``JobService`` does."""
-    found = await src.store.find_jobs(about) if SLUG.fullmatch(about) else []
-    if any(job.state in OPEN or job.spec.slug != about for job in found):
-        return found
-    page = await src.control.jobs.search(JobQuery(name=about, limit=SEARCHED), jobs.OPERATOR)
-    called = [job for job in page.jobs if is_called(job, about)]
-    return [job for job in called if job.state in OPEN] or called or found
 
 
 async def _sessions(src: Sources, about: str) -> list[FoundSubject]:

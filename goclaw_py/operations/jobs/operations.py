@@ -28,6 +28,7 @@ from goclaw_py.core.time.clocks import new_id
 from goclaw_py.core.time.zones import zone as zone_named
 from goclaw_py.operations.declare import operation
 from goclaw_py.operations.jobs import answers, changes
+from goclaw_py.operations.jobs.lookup import find_jobs
 from goclaw_py.operations.jobs.models import (
     JobChange,
     JobDraft,
@@ -41,12 +42,10 @@ from goclaw_py.schedule.jobs.creation import JobCreationRules, changed, made, ow
 from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.job_json import job_of
 from goclaw_py.schedule.jobs.models import (
-    OPEN,
     FixedMessage,
     Job,
     JobState,
     Notify,
-    is_called,
     session_for,
     slug_for,
 )
@@ -58,9 +57,6 @@ log = logging.getLogger(__name__)
 _UTC = "UTC"
 _MOST_RUNS = 1000
 """Limit of active runs, newest first, among which blocking runs are found (SPEC OPS-4)."""
-
-_MOST_NAMED = 1000
-"""Limit of jobs with a text in their names, among which those with exactly this name are found."""
 
 _TRIES = 5
 """Limit of attempts of a change that conflicts with concurrent changes."""
@@ -77,9 +73,10 @@ def refused(_name: str, _arguments: object, error: GoclawError) -> GoclawError:
 class JobService:
     """Jobs, selected by id, unique prefix of an id, slug, or name.
 
-    A slug is searched among the requester's own jobs first. A finished job never takes precedence
-    over open ones with the same name, and a name of several open jobs selects none. In chats, names
-    count as much as slugs; elsewhere an open job is selected by its slug whatever others are named.
+    A finished job never takes precedence over open ones with the same name, and a name of several
+    open jobs selects none, nor does a slug that open jobs of several owners have, for an operator.
+    In chats, names count as much as slugs; elsewhere an open job is selected by its slug whatever
+    others are named.
 
     Each method may raise ``StoreUnavailable``; methods that take a job, ``UnknownJob`` and
     ``NotYours``.
@@ -207,32 +204,18 @@ class JobService:
 
         With ``is_slug``, ``job`` is an id or a slug, whatever other jobs are called.
         """
-        found = own = await self._store.find_jobs(job, owner=owner_for(by))
-        if not any(job in (one.id, one.spec.slug) for one in own):
-            # An id of another owner's job, or its slug, wins over the beginning of an own id.
-            every = await self._store.find_jobs(job)
-            found = [one for one in every if job in (one.id, one.spec.slug)] or own or every
-        if by.owner is not None and not all(one.owner == by.owner for one in found):
-            # Only a caller with the full id learns that the job exists.
-            if any(one.id == job for one in found):
-                raise NotYours(job, by.owner)
-            found = own
-        if not (is_slug or _is_exact(found, job, by)):
-            found = await self._open_jobs_named(job, by) or found
+        found = await find_jobs(self._store, job, by, is_slug=is_slug)
         if len(found) > 1:
+            # Only operators see jobs of several owners.
+            owned = len({one.owner for one in found}) > 1
             names = ", ".join(
-                f"{one.spec.slug} ({short_id(one.id)})"
-                for one in sorted(found, key=lambda one: (one.spec.slug, one.id))[:FOUND]
+                f"{one.spec.slug} ({short_id(one.id)}{f', of {one.owner}' if owned else ''})"
+                for one in sorted(found, key=lambda one: (one.spec.slug, one.owner, one.id))[:FOUND]
             )
             raise UnknownJob(job, several=names)
         if not found:
             raise UnknownJob(job)
         return found[0]
-
-    async def _open_jobs_named(self, name: str, by: Requester) -> list[Job]:
-        """Return the requester's open jobs with this name or slug, ignoring case."""
-        query = JobQuery(owner=by.owner, name=name, states=OPEN, limit=_MOST_NAMED)
-        return [job for job in (await self._store.jobs(query)).jobs if is_called(job, name)]
 
     @operation("GET /api/jobs", Least.VIEWER, read=answers.page_of)
     async def search(self, query: JobQuery, by: Requester) -> JobPage:
@@ -352,13 +335,6 @@ class JobService:
 
 def _facts(job: Job) -> dict[str, object]:
     return {"job": job.id, "slug": job.spec.slug, "owner": job.owner, "state": job.state}
-
-
-def _is_exact(found: Sequence[Job], text: str, by: Requester) -> bool:
-    """Return whether jobs found by slug or id need no comparison with names."""
-    if not found or found[0].spec.slug != text:
-        return bool(found)
-    return by.maker is Maker.OPERATOR and any(job.state in OPEN for job in found)
 
 
 def _awaited(row: LoggedOccurrence, base: JobPolicy) -> SessionKey | None:

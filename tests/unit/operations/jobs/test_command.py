@@ -85,7 +85,7 @@ def test_how_an_active_job_stands_is_in_the_list(goclaw: Shell, jobs: JobControl
     jobs.stand("tea", JobState.ACTIVE)
     assert row_of(goclaw, "tea").endswith("no upcoming run")
     jobs.stand("tea", JobState.PAUSED)
-    assert row_of(goclaw, "tea").endswith("paused")
+    assert row_of(goclaw, "tea").startswith("tea paused ")
     failed = JobUpdate(NOW, failed=True, ran=True)
     jobs.ran("poll", OccurrenceStatus.FAILED, update=failed, error="boom")
     assert row_of(goclaw, "poll").endswith("boom")
@@ -151,9 +151,23 @@ def test_nothing_and_several_jobs_are_told(goclaw: Shell, cron: JobControl) -> N
     for owner in ("a", "b"):
         cron.make(POLL, Requester(Owner(owner)))
     said = goclaw("jobs", "show", "poll").err
-    assert re.fullmatch(
-        r"goclaw: job 'poll' is not unique: poll \(\S{18}\), poll \(\S{18}\)\n", said
-    )
+    each = r"poll \(\S{18}, of %s\)"
+    assert re.fullmatch(rf"goclaw: job 'poll' is not unique: {each % 'a'}, {each % 'b'}\n", said)
+
+
+def test_no_job_of_another_owner_is_deleted_in_place_of_ones_own(
+    goclaw: Shell, cron: JobControl
+) -> None:
+    for owner in (None, Owner("a")):
+        cron.make(POLL, Requester(owner))
+    got = goclaw("jobs", "delete", "poll", "--yes")
+    assert (got.code, got.out) == (1, "")
+    assert re.search(r"not unique: poll \(\S+, of a\), poll \(\S+, of operator\)", got.err)
+    # The id selects one; the name then has one owner again.
+    found = goclaw.data("jobs", "list")
+    theirs = next(one["id"] for one in found if one["owner"] == "a")
+    assert goclaw("jobs", "delete", theirs, "--yes").code == 0
+    assert goclaw("jobs", "show", "poll").code == 0
 
 
 # ---------------------------------------------------------------------------- show
@@ -176,14 +190,14 @@ def test_everything_about_a_job_is_shown(goclaw: Shell, jobs: JobControl) -> Non
         "model opus",
         "ends after 9 runs, 0 done",
         "policy retries = 0 (settings: 3)",
-        "in 30 days 1 run, 100% successful",
+        "last 30 days 1 run, 100% successful",
         "skipped 1 time",
         "took 1 min 30 s on average, 95th percentile 1 min 30 s",
         "cost 0.50 USD",
         "What is new?",
     }
     table = shown[shown.index("prompt") + 3 :]
-    assert table[0] == "DUE TOOK STATUS ATTEMPTS DELIVERY COST RUN OUTPUT"
+    assert table[0] == "DUE TOOK OUTCOME ATTEMPTS DELIVERY COST RUN OUTPUT"
     assert "skipped (no_work)" in table[1]
     assert table[2].startswith("2026-01-02 12:01:00 manual 1 min 30 s ok 1 0.25 USD")
     assert table[2].endswith("all is well")
@@ -208,7 +222,7 @@ def test_a_job_is_json_for_programs(goclaw: Shell, jobs: JobControl) -> None:
 
 
 @pytest.mark.parametrize("command", [
-    *("show nothing", "pause nothing", "resume nothing", "run nothing", "rm nothing --yes"),
+    *("show nothing", "pause nothing", "resume nothing", "run nothing", "delete nothing --yes"),
     *("next 3 --job nothing", "runs --job nothing"),
 ])  # fmt: skip
 def test_an_unknown_job_is_exit_code_1(goclaw: Shell, jobs: JobControl, command: str) -> None:
@@ -219,7 +233,7 @@ def test_an_unknown_job_is_exit_code_1(goclaw: Shell, jobs: JobControl, command:
 
 @pytest.mark.parametrize("arguments", [
     *(["show"], ["show", " "], ["list", "--state", "asleep"]),
-    *(["list", "--limit", "0"], ["runs", "--status", "lovely"], ["next", "0"], ["next", "x"]),
+    *(["list", "--limit", "0"], ["runs", "--outcome", "lovely"], ["next", "0"], ["next", "x"]),
     ["show", "poll", "--days", "0"],
 ])  # fmt: skip
 def test_wrong_usage_is_exit_code_2(goclaw: Shell, jobs: JobControl, arguments: list[str]) -> None:
@@ -234,7 +248,7 @@ def test_runs_are_listed_in_the_zone_of_this_machine(goclaw: Shell, jobs: JobCon
     jobs.clock.at += timedelta(minutes=1)
     jobs.ran("poll", OccurrenceStatus.FAILED, error="boom\nbang")
     head, first, second = lines(goclaw("jobs", "runs").out)
-    assert head == "JOB DUE TOOK STATUS ATTEMPTS DELIVERY COST RUN OUTPUT"
+    assert head == "JOB DUE TOOK OUTCOME ATTEMPTS DELIVERY COST RUN OUTPUT"
     assert first.startswith("poll 2026-01-02 12:01:00 manual 1 min 30 s failed 1")
     assert first.endswith("boom bang")
     assert second.startswith("tea 2026-01-02 12:00:00 manual 1 min 30 s ok 1")
@@ -242,8 +256,9 @@ def test_runs_are_listed_in_the_zone_of_this_machine(goclaw: Shell, jobs: JobCon
 
 @pytest.mark.parametrize(("arguments", "slugs"), [
     (["--job", "poll"], ["poll"]),
-    (["--status", "ok"], ["tea"]),
-    (["--job", "poll", "--status", "ok"], []),
+    (["--outcome", "ok"], ["tea"]),
+    (["--status", "ok"], ["tea"]),  # its former name
+    (["--job", "poll", "--outcome", "ok"], []),
     (["--limit", "1"], ["poll"]),
 ])  # fmt: skip
 def test_runs_are_picked(
@@ -320,28 +335,28 @@ def test_why_nothing_was_run(goclaw: Shell, jobs: JobControl, answer: RunNow, wo
     assert (got.code, json.loads(got.out)) == (1, {"status": answer.value})
 
 
-# ---------------------------------------------------------------------------- rm
+# ---------------------------------------------------------------------------- delete
 
 
 def test_a_job_is_deleted(goclaw: Shell, jobs: JobControl) -> None:
     jobs.ran("tea", output="drunk")
     gone = jobs.all()["tea"].id
-    assert goclaw("jobs", "rm", "tea") == Done(0, "deleted tea\n", "")
+    assert goclaw("jobs", "delete", "tea", "--yes") == Done(0, "deleted tea\n", "")
     assert "drunk" in goclaw("jobs", "runs", "--job", gone).out  # its log is found by its id
     assert "drunk" in goclaw("jobs", "runs").out
     assert set(jobs.all()) == {"standup", "poll"}
-    assert goclaw.data("jobs", "rm", "poll")["deleted"] == "poll"
+    assert goclaw.data("jobs", "delete", "poll", "--yes")["deleted"] == "poll"
 
 
 def test_a_person_is_asked(
     goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = Confirmations(monkeypatch).asked
-    assert goclaw("jobs", "rm", "tea").code == 1
+    assert goclaw("jobs", "delete", "tea").code == 1
     assert "tea" in jobs.all()
-    assert goclaw("jobs", "rm", "tea").code == 0
+    assert goclaw("jobs", "delete", "tea").code == 0
     assert "tea" not in jobs.all()
-    assert goclaw("jobs", "rm", "poll", "--yes").code == 0
+    assert goclaw("jobs", "delete", "poll", "--yes").code == 0
     assert asked == ["Delete tea?", "Delete tea?"]
 
 
