@@ -18,6 +18,7 @@ from goclaw_py.cli.exits import EXPLAINED, ExitCode, code_of
 from goclaw_py.cli.tree import CommandTree
 from goclaw_py.core.errors import GoclawError, NoGateway, UnknownJob
 from goclaw_py.core.redaction import Redactor
+from goclaw_py.core.text import requirement
 
 _CURES: Final = {
     NoGateway: "to start one: goclaw run",
@@ -91,7 +92,9 @@ def run(arguments: Sequence[str]) -> int:
         typer.echo(f"goclaw: {_of_the_system(error)}", err=True)
         return ExitCode.FAILED
     if code == ExitCode.INTERRUPTED:
-        typer.echo("goclaw: interrupted", err=True)
+        # In a terminal ^C stands behind a question or what was typed.
+        start = "\n" if sys.stdin.isatty() and sys.stderr.isatty() else ""
+        typer.echo(f"{start}goclaw: interrupted", err=True)
     return code if isinstance(code, int) else ExitCode.OK
 
 
@@ -106,8 +109,9 @@ def _with_cure(error: GoclawError) -> str:
 
 def _wrong_usage(error: TyperException) -> str:
     """Return the error in a command line, with the command that prints its help."""
-    # pydantic adds this prefix to our own messages.
-    text = error.format_message().replace("Value error, ", "").removeprefix("Invalid value: ")
+    where, colon, what = error.format_message().rpartition("': ")
+    what = requirement(what.removeprefix("Invalid value: "))
+    text = where + colon + what
     if "\n" in text:
         # A command group without subcommand: the text is its help.
         return text

@@ -32,6 +32,7 @@ from goclaw_py.core.errors import SettingError, SettingErrors
 from goclaw_py.core.net.database_url import url_problem
 from goclaw_py.core.net.proxies import is_loopback
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.core.text import requirement
 from goclaw_py.core.web_links import WEB
 
 
@@ -152,7 +153,8 @@ def _allowed(detail: ErrorDetails, path: tuple[str, ...]) -> str:
         case "string_type" | "path_type":
             return "must be text"
         case _:
-            return detail["msg"][0].lower() + detail["msg"][1:]
+            allowed = requirement(detail["msg"])
+            return allowed[0].lower() + allowed[1:]
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:

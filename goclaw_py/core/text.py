@@ -36,6 +36,34 @@ _JSON_ESCAPE = re.compile(
 )
 """An escape in a JSON text: a surrogate pair, half of one, or another one."""
 
+_REQUIREMENTS = tuple(
+    (re.compile(pattern, re.DOTALL), words)
+    for pattern, words in (
+        (r"Field required", "is required"),
+        (r"Input should be a valid integer.*", "must be a whole number"),
+        (r"Input should be a valid (?:number|decimal).*", "must be a number"),
+        (r"Input should be a valid boolean.*", "must be true or false"),
+        (r"Input should be a valid string.*", "must be text"),
+        (r"Input should be a valid (?:list|tuple|set|array).*", "must be a list"),
+        (r"Input should be .*(?:dictionary|object|mapping).*", "must be an object"),
+        (r"Input should be greater than or equal to (\S+)", r"must be at least \1"),
+        (r"Input should be less than or equal to (\S+)", r"must be at most \1"),
+        (r"Input should be greater than (\S+)", r"must be more than \1"),
+        (r"\w+ should have at (least|most) (\d+) (\w+?)s?(?: .*)?", r"must have at \1 \2 \3s"),
+        (r"\w+ should (.*)", r"must \1"),
+    )
+)
+"""Messages of pydantic, and what people read in their place."""
+
+
+def requirement(message: str) -> str:
+    """Return a message of pydantic in plain words, such as ``must be at most 5``."""
+    message = message.removeprefix("Value error, ")
+    for pattern, words in _REQUIREMENTS:
+        if found := pattern.fullmatch(message):
+            return found.expand(words)
+    return message
+
 
 def utf16_len(text: str) -> int:
     """Return the length in UTF-16 units: characters beyond U+FFFF count two."""

@@ -48,7 +48,7 @@ _SAID: Final = {
     413: "the body is longer than 1265536 bytes",
     415: "the body must be JSON, with the header Content-Type: application/json",
     421: "evil.example is not a name of this gateway; use localhost or its address",
-    422: "limit: Input should be less than or equal to 1000",
+    422: "limit: must be at most 1000",
     500: "internal error; the log of the gateway has the details",
     503: "the database does not answer",
 }

@@ -22,6 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from goclaw_py.chat.terminals import Terminals
 from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.text import requirement
 from goclaw_py.observability.log_lines import Logs, NoLogs
 from goclaw_py.observability.readiness import Health
 from goclaw_py.operations.access.routes import sign_in_routes, token_routes
@@ -248,4 +249,4 @@ def _is_unreadable(detail: dict[str, Any]) -> bool:
 def _sentence(detail: dict[str, Any]) -> str:
     where = ".".join(str(part) for part in detail["loc"][1:]) or "body"
     unknown = detail["type"] in ("extra_forbidden", "unexpected_keyword_argument")
-    return f"{where}: {'unknown key' if unknown else detail['msg']}"
+    return f"{where}: {'unknown key' if unknown else requirement(detail['msg'])}"

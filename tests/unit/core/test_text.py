@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from decimal import Decimal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import Field, TypeAdapter, ValidationError
 
 from goclaw_py.core.text import (
     count,
@@ -15,6 +18,7 @@ from goclaw_py.core.text import (
     first_words,
     is_blank,
     natural_key,
+    requirement,
     split_half,
     split_text,
     truncate,
@@ -246,3 +250,44 @@ def test_numbers_in_names_are_sorted_by_their_size() -> None:
     names = ["agent10", "agent2", "agent", "agent1", "agent02", "b1", "9" * 5000, "7"]
     in_order = ["7", "9" * 5000, "agent", "agent1", "agent2", "agent02", "agent10", "b1"]
     assert sorted(names, key=natural_key) == in_order
+
+
+@pytest.mark.parametrize(
+    ("rules", "value", "words"),
+    [
+        ({"ge": 1}, "x", "must be a whole number"),
+        ({"ge": 1}, "0", "must be at least 1"),
+        ({"le": 9}, "10", "must be at most 9"),
+        ({"gt": 1}, "1", "must be more than 1"),
+        ({"lt": 9}, "9", "must be less than 9"),
+    ],
+)
+def test_a_wrong_number_is_explained_in_plain_words(
+    rules: dict[str, Any], value: str, words: str
+) -> None:
+    assert refused(Annotated[int, Field(**rules)], value) == words
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        (float, "x", "must be a number"),
+        (Decimal, "x", "must be a number"),
+        (bool, "x", "must be true or false"),
+        (str, 1, "must be text"),
+        (list[int], 1, "must be a list"),
+        (dict[str, int], 1, "must be an object"),
+        (Literal["a", "b"], "c", "must be 'a' or 'b'"),
+        (Annotated[str, Field(max_length=3)], "long", "must have at most 3 characters"),
+        (Annotated[list[int], Field(min_length=2)], [1], "must have at least 2 items"),
+    ],
+)
+def test_a_wrong_value_is_explained_in_plain_words(kind: Any, value: object, words: str) -> None:
+    assert refused(kind, value) == words
+
+
+def refused(kind: Any, value: object) -> str:
+    """Why pydantic refuses a value, as people read it."""
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(kind).validate_python(value)
+    return requirement(caught.value.errors()[0]["msg"])

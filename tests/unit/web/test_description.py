@@ -75,7 +75,7 @@ async def test_a_parameter_counts_once_and_a_number_is_no_time(document: dict[st
                     )
                 if "date-time" in str(schema):
                     tried["time"] += 1
-                    assert f"{name}: Value error, must be a time with a zone" in await refusal(
+                    assert f"{name}: must be a time with a zone" in await refusal(
                         method, path, **{name: "23723"}
                     )
     assert tried["twice"] > 100

@@ -53,7 +53,7 @@ def test_a_token_is_printed_once_and_alone(goclaw: Shell, gateway: ThreadGateway
     (["create", " ci"], "no space at its ends"),
     (["create", "a\nb"], "no control characters"),
     (["create", "ci", "--role", "owner"], "viewer"),
-    (["create", "ci", "--days", "0"], "greater than or equal to 1"),
+    (["create", "ci", "--days", "0"], "must be at least 1"),
     (["create", "grafana"], "there is a token 'grafana'"),
     (["revoke", "nobody"], "there is no token 'nobody'"),
     (["--json", "create", "ci"], "put options after the subcommand"),
