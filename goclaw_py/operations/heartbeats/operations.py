@@ -142,7 +142,7 @@ class HeartbeatService:
         """Return a heartbeat run. Raises ``NotFound``."""
         found = await self._store.heartbeat_run(heartbeat_run)
         if found is None:
-            hint = "; see: goclaw heartbeat logs"
+            hint = "; see: goclaw heartbeat runs"
             raise NotFound(f"there is no heartbeat run {heartbeat_run!r}", hint=hint)
         return found
 

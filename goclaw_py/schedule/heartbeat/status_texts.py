@@ -184,6 +184,22 @@ def _last(view: HeartbeatView, reader: Reader) -> str:
     return " ".join(filter(None, [*parts, again]))
 
 
+def silence(view: HeartbeatView, reader: Reader = OPERATOR) -> str:
+    """Return why a run that is requested now will be skipped, "" if it will not; events wait."""
+    heartbeat, policy = view.heartbeat, view.policy
+    start = max(view.now, view.wake_from or view.now)
+    if heartbeat.interval is None:
+        return "the heartbeat is off in the settings"
+    if heartbeat.switched is False:
+        return "the heartbeat was turned off"
+    if heartbeat.muted_until is not None and heartbeat.muted_until > start:
+        until = reader.time(heartbeat.muted_until, policy.zone, view.now)
+        return f"the heartbeat is muted until {until}"
+    if policy.hours is not None and not policy.hours.holds(start):
+        return f"its active hours are {policy.hours}"
+    return "the daily budget is used up" if is_used_up(policy.day, view.today) else ""
+
+
 def _coming(view: HeartbeatView, reader: Reader) -> list[str]:
     """Return when the next run comes, or why none does, and what will keep it silent."""
     parts = [_current(view, reader), _next(view, reader)]

@@ -51,13 +51,14 @@ app = typer.Typer(help=HELP, no_args_is_help=True)
 
 app.command("status")(show.status)
 app.command("why")(show.why)
-app.command("logs")(show.logs)
+app.command("runs")(show.runs)
+app.command("logs", hidden=True)(show.runs)
 
 
 # ---------------------------------------------------------------------------- run
 
 _LOOK_EVERY_S = 0.5
-_DELIVERY_S = 10.0
+_DELIVERY_S = 5.0
 """How long to wait for the delivery of an alert before it is shown as not sent yet."""
 
 _FINE = (
@@ -156,7 +157,9 @@ async def _ended(
         if found.status not in OPEN:
             if found.delivery != "waiting":
                 break
-            give_up_at = min(give_up_at, clock() + _DELIVERY_S)
+            if give_up_at > clock() + _DELIVERY_S:
+                give_up_at = clock() + _DELIVERY_S
+                report(ProgressStep("the run has ended; waiting for the delivery of its alert"))
         await asyncio.sleep(min(_LOOK_EVERY_S, max(0.0, give_up_at - clock())))
         found = await _stored(service, begun.heartbeat_run)
     return found
@@ -225,7 +228,7 @@ def _say_heartbeat_run(
             typer.echo(plain(said))
     if heartbeat_run.status in OPEN:
         typer.echo(
-            f"goclaw: still in progress; see: goclaw heartbeat logs {heartbeat_run.agent}", err=True
+            f"goclaw: still in progress; see: goclaw heartbeat runs {heartbeat_run.agent}", err=True
         )
     if outcome not in _FINE:
         raise typer.Exit(ExitCode.FAILED)
@@ -401,8 +404,12 @@ def event(
     if as_json:
         show_json(HeartbeatEvent, told)
         return
-    when = "now, in a heartbeat run" if now else "in its next heartbeat run"
-    typer.echo(plain(f"{told.agent} reads the event {when}."))
+    if now and (silence := said.silence(view)):
+        # Its run is skipped, and the event waits.
+        typer.echo(plain(f"{told.agent} does not read the event now: {silence}."))
+    else:
+        when = "now, in a heartbeat run" if now else "in its next heartbeat run"
+        typer.echo(plain(f"{told.agent} reads the event {when}."))
     typer.echo(plain(said.why(view)[1]))
     if not live:
         typer.echo(words.NO_GATEWAY, err=True)

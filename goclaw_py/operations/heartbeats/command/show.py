@@ -1,4 +1,4 @@
-"""``goclaw heartbeat status``, ``why``, ``logs``, ``show`` and ``events``: read-only commands."""
+"""``goclaw heartbeat status``, ``why``, ``runs``, ``show`` and ``events``: read-only commands."""
 
 from __future__ import annotations
 
@@ -175,11 +175,11 @@ def _show_why(found: _Seen) -> None:
             typer.echo(plain(line))
 
 
-# ---------------------------------------------------------------------------- logs
+# ---------------------------------------------------------------------------- runs
 
 
 @with_wide
-def logs(
+def runs(
     ctx: typer.Context,
     agent: AgentsArgument = None,
     outcome: Annotated[

@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import HeartbeatError, StoreUnavailable
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.targets import Route
 from goclaw_py.operations.heartbeats.command import commands as heartbeat_run
 from goclaw_py.operations.heartbeats.command import show
+from goclaw_py.schedule.heartbeat.active_hours import ActiveHours
 from goclaw_py.schedule.heartbeat.chat_texts import mute_too_long, unknown_duration
 from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, NoHeartbeat, Skip
 from goclaw_py.schedule.heartbeat.mute import LONGEST_MUTE
@@ -257,7 +260,7 @@ def test_a_heartbeat_is_waited_for_until_it_is_sent(goclaw: Shell, hand: FakeHea
     hand.coming = [RUNNING]
     got = goclaw("heartbeat", "run", "--wait", "0.01")
     assert got.code == 1
-    assert got.err == "goclaw: still in progress; see: goclaw heartbeat logs main\n"
+    assert got.err == "goclaw: still in progress; see: goclaw heartbeat runs main\n"
 
 
 def test_a_heartbeat_not_waited_for_is_only_begun(goclaw: Shell, hand: FakeHeartbeats) -> None:
@@ -415,6 +418,32 @@ def test_an_event_is_told_and_waits(goclaw: Shell, service: FakeHeartbeats) -> N
         assert goclaw("event", "x").code == 0
     full = "goclaw: 20 events wait for the next heartbeat run of main; no more are taken\n"
     assert goclaw("event", "x") == Done(1, "", full)
+
+
+@pytest.mark.parametrize(("heartbeat", "policy", "reason"), [
+    ({"switched": False}, {}, "the heartbeat was turned off"),
+    ({"interval": None}, {}, "the heartbeat is off in the settings"),
+    ({"muted_until": AT + timedelta(hours=2)}, {}, "the heartbeat is muted until today 11:00"),
+    ({}, {"hours": ActiveHours(22 * 60, 23 * 60, "UTC")}, "its active hours are 22:00"),
+    ({}, {"day": Budget(tokens=1)}, "the daily budget is used up"),
+])  # fmt: skip
+def test_an_event_now_waits_if_its_run_is_skipped(
+    goclaw: Shell,
+    service: FakeHeartbeats,
+    heartbeat: dict[str, Any],
+    policy: dict[str, Any],
+    reason: str,
+) -> None:
+    there = service.views[HELPER]
+    service.views[HELPER] = replace(
+        there,
+        heartbeat=replace(there.heartbeat, **heartbeat),
+        policy=replace(there.policy, **policy),
+    )
+    said = goclaw("event", "x", "--now", "--agent", "helper").out
+    assert said.startswith(f"helper does not read the event now: {reason}")
+    said = goclaw("event", "x", "--agent", "helper").out
+    assert said.startswith("helper reads the event in its next heartbeat run.\n")
 
 
 # ---------------------------------------------------------------------------- whose
