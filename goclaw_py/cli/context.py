@@ -240,8 +240,13 @@ async def is_live(control: Control) -> bool:
     return True
 
 
-def choice(names: Iterable[str], help_text: str = "", former: Collection[str] = ()) -> Any:
-    """Return an option that takes one of these names, or a former one, which no help lists."""
+def choice(
+    names: Iterable[str], help_text: str = "", former: Collection[str] = (), *, hidden: bool = False
+) -> Any:
+    """Return an option that takes one of these names, or a former one, which no help lists.
+
+    ``hidden``: no help lists the option itself, the former name of another one.
+    """
     known = ", ".join(names)
 
     def checked(text: str | None) -> str | None:
@@ -249,7 +254,7 @@ def choice(names: Iterable[str], help_text: str = "", former: Collection[str] = 
             raise typer.BadParameter(f"must be one of {known}")
         return text
 
-    return typer.Option(callback=checked, help=help_text or f"One of {known}.")
+    return typer.Option(callback=checked, help=help_text or f"One of {known}.", hidden=hidden)
 
 
 def maybe_named(text: str | None) -> str | None:
@@ -257,13 +262,36 @@ def maybe_named(text: str | None) -> str | None:
     return None if text is None else named(text)
 
 
-def confirm(question: str, *, yes: bool) -> None:
-    """Ask before a change that cannot be undone, on a terminal, unless ``yes`` was given.
+def confirm(question: str, *, yes: bool, shown: Iterable[str] = ()) -> None:
+    """Ask before a change that cannot be undone, unless ``yes`` was given.
 
-    Call it between two connections, so that none stays open while the person decides.
+    Call it between two connections, so that none stays open while the person decides. ``shown``
+    are lines above the question. Raises ``BadParameter`` without a terminal, where nobody could
+    refuse, and ``typer.Abort`` if the person does.
     """
-    if not yes and sys.stdin.isatty():
-        typer.confirm(plain(question), abort=True, err=True)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(f"{plain(question)} Without a terminal, confirm with --yes")
+    for line in shown:
+        typer.echo(plain(line), err=True)
+    if not is_agreed(plain(question)):
+        raise typer.Abort
+
+
+def is_agreed(question: str) -> bool:
+    """Return the answer of a person in the terminal; by default no. Raises ``EOFError``.
+
+    Not ``typer.confirm``: it takes Ctrl-C for a no, and answers a typing error in its own words.
+    """
+    while True:
+        typer.echo(f"{question} [y/N]: ", nl=False, err=True)
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError  # Ctrl-D
+        if (word := line.strip().lower()) in ("", "n", "no", "y", "yes"):
+            return word.startswith("y")
+        typer.echo("goclaw: answer y or n", err=True)
 
 
 def named(text: str) -> str:

@@ -207,8 +207,13 @@ def _prepare(command: Any) -> None:
             if any("\ud800" <= char <= "\udfff" for text in texts for char in text):
                 refused = "is not text in the encoding of this terminal"
                 raise typer.BadParameter(refused, ctx=ctx, param=param)
-        with acts(command_actor(ctx)):
-            return invoke(ctx)
+        try:
+            with acts(command_actor(ctx)):
+                return invoke(ctx)
+        except typer.BadParameter as error:
+            # So that the error names the help of this command.
+            error.ctx = error.ctx or ctx
+            raise
 
     command.invoke = invoke_with_text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, cli, waited_for, with_options
+from goclaw_py.cli.context import AsJson, cli, confirm, waited_for, with_options
 from goclaw_py.cli.messages.display import Yes
 from goclaw_py.cli.output import clock, plain, show_facts, show_json
 from goclaw_py.cli.progress import progress
@@ -27,12 +26,22 @@ Files = Annotated[
 ]
 
 
+def _destination(text: str) -> Path:
+    """Read where a backup goes. A path does not retain the slash that says it is a folder."""
+    path = Path(text)
+    if text.endswith(os.sep) and not path.is_dir():
+        # Such as a disk that is not mounted: a file would take its place.
+        raise typer.BadParameter(f"there is no folder {text}")
+    return path
+
+
 def backup(
     ctx: typer.Context,
     to: Annotated[
         Path | None,
         typer.Argument(
             metavar="FILE|FOLDER",
+            parser=_destination,
             help="Backup file (default: goclaw-backup-YYYYMMDD-HHMMSS.tar.gz in this folder; UTC).",
         ),
     ] = None,
@@ -114,7 +123,7 @@ def restore(
 
 
 def _agree_to_settings(use: SettingsUse, chosen: Choices) -> bool:
-    """Return whether settings of a backup may use paths outside of the home; ask in a terminal.
+    """Return whether settings of a backup may use paths outside of the home; ask for them.
 
     Their programs and servers are named, because the next gateway starts them.
     """
@@ -123,24 +132,24 @@ def _agree_to_settings(use: SettingsUse, chosen: Choices) -> bool:
             typer.echo(
                 f"note: the settings of the backup use {plain(f'{key}: {started}')}", err=True
             )
-    if chosen.yes or not use.outside or not sys.stdin.isatty():
-        return chosen.yes
-    question = f"The settings of the backup use {', '.join(use.outside)}. Restore them?"
-    return typer.confirm(plain(question), abort=True, err=True)
+    if use.outside:
+        question = f"The settings of the backup use {', '.join(use.outside)}. Restore them?"
+        confirm(question, yes=chosen.yes)
+    return bool(use.outside)
 
 
 def _agree(there: InTheWay, found: Backup, chosen: Choices) -> None:
-    """Ask to confirm overwriting, if stdin is a terminal. Raises ``BackupError``."""
+    """Ask to confirm overwriting. Raises ``BackupError``, ``BadParameter``."""
     if not chosen.replace:
         there.refuse()
         return
     lost = [f"{len(there.tables)} tables with rows"] if there.tables else []
     lost += [f"the files in {folder}" for folder in there.folders]
-    if chosen.yes or not lost or not sys.stdin.isatty():
+    if not lost:
         return
     made = f"the backup of {clock(found.manifest.made_at)}"
     question = f"Overwrite {' and '.join(lost)} with {made}? The existing data is lost."
-    typer.confirm(plain(question), abort=True, err=True)
+    confirm(question, yes=chosen.yes)
 
 
 def _checked(found: Backup, home: Path) -> Saved:

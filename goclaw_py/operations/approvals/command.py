@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from goclaw_py.cli.context import (
     answer,
     answer_or_watch,
     cli,
+    confirm,
     maybe_named,
     named,
     with_wide,
@@ -169,10 +169,7 @@ def allow(
     if always:
         asked = cli(ctx).ask(lambda control: control.approvals.get(approval))
         rule = plain(approval_texts.rule(asked.agent, asked.request.tool))
-        if not yes and not sys.stdin.isatty():
-            raise typer.BadParameter(f"{rule} To add this rule: --yes", param_hint="--always")
-        if not yes:
-            typer.confirm(f"{rule} Add this rule?", abort=True, err=True)
+        confirm(f"{rule} Add this rule?", yes=yes)
         _decide(ctx, asked.id, Decision.ALWAYS, rule=asked.request.tool, as_json=as_json)
     else:
         _decide(ctx, approval, Decision.SESSION if session else Decision.ONCE, as_json=as_json)

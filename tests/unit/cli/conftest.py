@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from goclaw_py.app.log_ring import LogRing
 from goclaw_py.chat.terminals import ChatEvent, TerminalMessage
@@ -50,12 +49,11 @@ class Confirmations:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[str] = []
         monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-        monkeypatch.setattr("typer.confirm", self._confirm)
+        monkeypatch.setattr("goclaw_py.cli.context.is_agreed", self._is_agreed)
 
-    def _confirm(self, text: str, **_: object) -> None:
-        self.asked.append(text)
-        if len(self.asked) == 1:
-            raise typer.Abort
+    def _is_agreed(self, question: str) -> bool:
+        self.asked.append(question)
+        return len(self.asked) > 1
 
 
 class Shell:

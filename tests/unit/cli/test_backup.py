@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import typer
 
 from goclaw_py.app.backup.backup import Saved
 from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
@@ -16,7 +15,7 @@ from goclaw_py.app.progress import OnProgress, ProgressStep
 from goclaw_py.cli import composition
 from goclaw_py.core.errors import BackupError, StoreUnavailable
 from goclaw_py.store.backup.manifest import Applied, Manifest
-from tests.unit.cli.conftest import Done, Shell, lines
+from tests.unit.cli.conftest import Confirmations, Done, Shell, lines
 
 FILE = Path("/b/backup.tar.gz")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -123,24 +122,24 @@ def test_nothing_is_replaced_unasked(goclaw: Shell, work: Work, there: InTheWay,
     assert got.err.count("\n") == 1
 
 
+def test_a_missing_folder_does_not_become_a_file(goclaw: Shell, work: Work, tmp_path: Path) -> None:
+    got = goclaw("backup", f"{tmp_path}/mount/")
+    assert (got.code, work.asked) == (2, [])
+    assert f"there is no folder {tmp_path}/mount/" in got.err
+
+
 def test_a_person_is_asked(goclaw: Shell, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     work.there = InTheWay(("inbox", "runs"), (Path("/w"),))
-    asked: list[str] = []
-
-    def confirm(text: str, **_: object) -> None:
-        asked.append(text)
-        if len(asked) == 1:
-            raise typer.Abort
-
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr("typer.confirm", confirm)
+    asked = Confirmations(monkeypatch).asked
     assert (goclaw("restore", "x", "--replace").code, restored(work)) == (1, False)
     said = "Overwrite 2 tables with rows and the files in /w with the backup of 20"
     assert asked[0].startswith(said)
     assert goclaw("restore", "x", "--replace").code == 0
     assert goclaw("restore", "x", "--replace", "--yes").code == 0
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
-    assert goclaw("restore", "x", "--replace").code == 0  # a program has made up its mind
+    got = goclaw("restore", "x", "--replace")  # nobody could refuse
+    assert (got.code, "confirm with --yes. See: goclaw restore --help" in got.err) == (2, True)
+    assert goclaw("restore", "x", "--replace", "--yes").code == 0
     assert sum(step[0] == "restore" for step in work.asked) == 3
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     work.there = replace(work.there, tables=(), folders=())
@@ -180,16 +179,7 @@ def test_settings_of_a_backup_leave_the_home_only_with_a_yes(
     goclaw: Shell, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(composition, "examine", lambda *_: HOSTILE)
-    asked: list[str] = []
-
-    def confirm(text: str, **_: object) -> bool:
-        asked.append(text)
-        if len(asked) == 1:
-            raise typer.Abort
-        return True
-
-    monkeypatch.setattr("typer.confirm", confirm)
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    asked = Confirmations(monkeypatch).asked
     assert (goclaw("restore", "x").code, work.asked) == (1, [])
     assert asked == ["The settings of the backup use /u/.ssh. Restore them?"]
     permitted: tuple[object, ...] = ("restore", False, True, "outside")
@@ -197,8 +187,7 @@ def test_settings_of_a_backup_leave_the_home_only_with_a_yes(
     assert (got.code, work.asked[-1]) == (0, permitted)
     assert "note: the settings of the backup use agents.main.command.run: evil --now" in got.err
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
-    assert goclaw("restore", "x").code == 0
-    assert work.asked[-1] == ("restore", False, True), "which the restore refuses"
+    assert goclaw("restore", "x").code == 2
     assert goclaw("restore", "x", "--yes").code == 0
     assert work.asked[-1] == permitted
     assert len(asked) == 2

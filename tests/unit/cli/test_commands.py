@@ -223,7 +223,7 @@ def test_sessions_are_shown(goclaw: Shell, database: FakeControl) -> None:
     assert ("history", fakes.SESSION, 5) in database.calls
     assert "none" in goclaw("sessions", "show", "api").out
     # Any unique part of a key names a session.
-    assert goclaw("sessions", "reset", "console").out == f"reset {fakes.SESSION}\n"
+    assert goclaw("sessions", "reset", "console", "--yes").out == f"reset {fakes.SESSION}\n"
     assert database.calls[-1] == ("reset", fakes.SESSION)
 
 

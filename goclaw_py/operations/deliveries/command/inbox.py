@@ -146,7 +146,7 @@ def _facts(letter: DeadLetter, names: DisplayNames, seen_at: datetime) -> Iterat
     yield "sent", clock(message.sent_at)
     yield "received", f"{clock(row.received_at)} ({display.age(row.received_at, seen_at)})"
     yield "ended", clock(row.finished_at) or "not yet"
-    yield "tries", str(letter.attempts)
+    yield "attempts", str(letter.attempts)
     yield "received as", display.cell(message.external_id)
 
 

@@ -184,7 +184,7 @@ def _facts(row: OutboxRow, names: DisplayNames, seen_at: datetime) -> Iterator[t
     yield "session", names.with_key(row.session) if row.session else "none"
     yield "run", display.cell(row.message.run_id or "none")
     yield "created", f"{clock(row.created_at)} ({display.age(row.created_at, seen_at)})"
-    yield "tries", str(row.attempts)
+    yield "attempts", str(row.attempts)
     if next_try := _next_try(row, seen_at):
         yield "next try", f"{clock(row.next_attempt_at)} ({next_try})"
     if row.error:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeVar
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, OfChannel, cli
+from goclaw_py.cli.context import AsJson, Limit, OfChannel, cli, confirm
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages.display import Yes
 from goclaw_py.cli.output import plain, show_json
 from goclaw_py.core.errors import NotFound
+from goclaw_py.core.text import count
 from goclaw_py.records import MessageFilter
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def add_retry(app: typer.Typer, change: MessageChange[T], help_text: str) -> Non
         as_json: AsJson = False,
     ) -> None:
         done, problems = _carried_out(ctx, change, ids, everything=everything, yes=True)
-        text = f"retrying {done}" if done else "nothing to retry"
+        text = f"retrying {count(done, 'message')}" if done else "nothing to retry"
         _show_done({"retried": done}, text, problems, as_json=as_json)
 
 
@@ -140,7 +140,7 @@ def add_drop(app: typer.Typer, change: MessageChange[T], help_text: str) -> None
         as_json: AsJson = False,
     ) -> None:
         done, problems = _carried_out(ctx, change, ids, everything=everything, yes=yes)
-        text = f"dropped {done}" if done else "nothing to drop"
+        text = f"dropped {count(done, 'message')}" if done else "nothing to drop"
         _show_done({"dropped": done}, text, problems, as_json=as_json)
 
 
@@ -219,12 +219,9 @@ async def _do(
 
 
 def _agree(change: MessageChange[T], messages: Sequence[T], *, everything: bool) -> None:
-    """Ask for confirmation, only if stdin is a terminal. Raises ``typer.Abort``."""
-    if not sys.stdin.isatty():
-        return
-    for message in messages[:_NAMED]:
-        typer.echo(change.box.line(message), err=True)
+    """Ask for confirmation. Raises ``typer.Abort``, ``BadParameter``."""
+    shown = [change.box.line(message) for message in messages[:_NAMED]]
     if len(messages) > _NAMED:
-        typer.echo(f"… and {len(messages) - _NAMED} more", err=True)
+        shown.append(f"… and {len(messages) - _NAMED} more")
     which = "all" if everything else "them" if len(messages) > 1 else "it"
-    typer.confirm(f"Drop {which}? {change.consequence}.", abort=True, err=True)
+    confirm(f"Drop {which}? {change.consequence}.", yes=False, shown=shown)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
@@ -173,8 +172,8 @@ def approve(
     The bot tells the person, and answers the messages they have already sent.
     """
     # The first person is the operator.
-    if not guest and not yes and sys.stdin.isatty() and cli(ctx).ask(_has_people):
-        typer.confirm(_OWNER, abort=True, err=True)
+    if not guest and not yes and cli(ctx).ask(_has_people):
+        confirm(_OWNER, yes=False)
 
     def show(person: Person) -> None:
         typer.echo(f"{display.who(person.sender)} is {person.standing.value} on {person.channel}")

@@ -91,7 +91,7 @@ def test_a_question_is_answered(goclaw: Shell, typed: tuple[str, ...], said: str
 @pytest.mark.parametrize(("typed", "code", "said"), [
     (("allow", "9f"), ExitCode.FAILED, "approval '9f' is not unique"),
     (("allow", "9f0"), ExitCode.FAILED, "can be happened, again, skip, not once"),
-    (("allow", "9f86", "--always"), ExitCode.USAGE, "Agent main may call pay without asking"),
+    (("allow", "9f86", "--always"), ExitCode.USAGE, "agent main may call pay without asking"),
     (("allow", "9f8", "--session", "--always"), ExitCode.USAGE, "either --session or --always"),
     (("answer", "9f0", "once"), ExitCode.USAGE, "one of happened, again, skip"),
     (("revoke", "main", "shell"), ExitCode.FAILED, "has no grant for tool 'shell'"),

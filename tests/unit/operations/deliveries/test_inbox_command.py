@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import typer
 
 from goclaw_py.core.messages import Sender
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import DeadLetterQuery
-from tests.unit.cli.conftest import Done, Shell, ThreadGateway
+from tests.unit.cli.conftest import Confirmations, Done, Shell, ThreadGateway
 from tests.unit.web import fake_names
 from tests.unit.web.fakes import FakeControl
 
@@ -91,7 +89,7 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
             "chat name": "Family of Ann",
             "session": f"telegram -1001 / topic 7 ({fake_names.KEY})",
             "run": fake_names.RUN,
-            "tries": "3",
+            "attempts": "3",
             "reply to": "54",
             "edits": "-1001:50",
             "received as": "-1001:55",
@@ -132,7 +130,7 @@ def test_a_press_is_shown_and_what_was_stopped_can_be_tried_again(
     assert "\ntext\n" not in out
     row = replace(fake_names.LOST.row, outcome=Outcome.CANCELLED)
     database.messages.mail = [replace(fake_names.LOST, row=row)]
-    assert goclaw("deliveries", "incoming", "retry", "8").out == "retrying 1\n"
+    assert goclaw("deliveries", "incoming", "retry", "8").out == "retrying 1 message\n"
 
 
 @pytest.mark.parametrize(("verb", "does", "key", "call"), [
@@ -143,7 +141,8 @@ def test_messages_are_tried_again_or_given_up(
     goclaw: Shell, gateway: ThreadGateway, verb: str, does: str, key: str, call: str
 ) -> None:
     control, mail = gateway.control, list(gateway.control.messages.mail)
-    got = goclaw("deliveries", "incoming", verb, "10", "12", "99")
+    done, yes = Done(0, f"{does} 2 messages\n", ""), ["--yes"] if verb == "drop" else []
+    got = goclaw("deliveries", "incoming", verb, "10", "12", "99", *yes)
     assert (got.code, got.out) == (1, f"nothing to {verb}\n")
     assert got.err.splitlines() == [
         "goclaw: message 10 is still in progress or waiting",
@@ -151,31 +150,22 @@ def test_messages_are_tried_again_or_given_up(
         "goclaw: there is no incoming message 99; see: goclaw deliveries incoming list",
     ]
     assert ids(control) == [8, 9, 10, 11, 12]
-    assert goclaw("deliveries", "incoming", verb, "8", "9", "8") == Done(0, f"{does} 2\n", "")
+    assert goclaw("deliveries", "incoming", verb, "8", "9", "8", *yes) == done
     assert control.calls[-1] == (call, (8, 9))
     assert ids(control) == [10, 11, 12]
     # All are those that failed.
     control.messages.mail = list(mail)
-    assert goclaw("deliveries", "incoming", verb, "--all").out == f"{does} 2\n"
+    assert goclaw("deliveries", "incoming", verb, "--all", *yes) == done
     assert ids(control) == [10, 11, 12]
-    assert goclaw("deliveries", "incoming", verb, "--all") == Done(0, f"nothing to {verb}\n", "")
+    assert goclaw("deliveries", "incoming", verb, "--all", *yes).out == f"nothing to {verb}\n"
     control.messages.mail = mail
-    assert goclaw.data("deliveries", "incoming", verb, "--all") == {key: 2}
+    assert goclaw.data("deliveries", "incoming", verb, "--all", *yes) == {key: 2}
 
 
 def test_a_person_at_a_terminal_is_asked_before_messages_are_given_up(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-
-    def no(text: str, *, abort: bool, err: bool) -> None:
-        asked.append(text)
-        assert abort
-        assert err
-        raise typer.Abort
-
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr("typer.confirm", no)
+    asked = Confirmations(monkeypatch).asked
     got = goclaw("deliveries", "incoming", "drop", "8")
     assert got.code == 1
     assert got.err.startswith("8  from 7 (Ann ")

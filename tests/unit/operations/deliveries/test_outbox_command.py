@@ -6,7 +6,6 @@ SPEC IO-3, IO-6, OPS-4, SEC-1.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +15,7 @@ import pytest
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.operations.deliveries.command import selection
 from goclaw_py.records import OutboxState
-from tests.unit.cli.conftest import Done, Shell, ThreadGateway
+from tests.unit.cli.conftest import Confirmations, Done, Shell, ThreadGateway
 from tests.unit.cli.processes import person_at
 from tests.unit.web import fake_names, fakes
 from tests.unit.web.fakes import FakeControl
@@ -27,6 +26,7 @@ CONTROL = {"\x1b", "\x07", "\r", "\u202e", "\u202d"}
 UNKNOWN = "goclaw: there is no delivery 99; see: goclaw deliveries list\n"
 
 each_verb = pytest.mark.parametrize("verb", ["retry", "drop"])
+YES = {"retry": (), "drop": ("--yes",)}
 
 
 @pytest.fixture(autouse=True)
@@ -212,13 +212,13 @@ def test_a_delivered_message_is_shown_and_a_text_passes_for_no_fact(
 
 
 def test_dead_and_dropped_messages_are_tried_again(goclaw: Shell, gateway: ThreadGateway) -> None:
-    assert goclaw("deliveries", "retry", "7", "6", "7") == Done(0, "retrying 2\n", "")
+    assert goclaw("deliveries", "retry", "7", "6", "7") == Done(0, "retrying 2 messages\n", "")
     assert gateway.control.calls[-1] == ("retry_outbox", (7, 6))
 
 
 def test_what_cannot_be_done_is_named(goclaw: Shell, database: FakeControl) -> None:
     got = goclaw("deliveries", "retry", "7", "99", "5", "4", "98")
-    assert (got.code, got.out) == (1, "retrying 1\n")
+    assert (got.code, got.out) == (1, "retrying 1 message\n")
     assert got.err.splitlines() == [
         "goclaw: there is no delivery 99; see: goclaw deliveries list",
         "goclaw: message 5 is sent, neither failed nor dropped",
@@ -226,8 +226,8 @@ def test_what_cannot_be_done_is_named(goclaw: Shell, database: FakeControl) -> N
         "goclaw: there is no delivery 98; see: goclaw deliveries list",
     ]
     assert states(database)[7] == "waiting"
-    got = goclaw("deliveries", "drop", "7", "3", "4", "5", "6")
-    assert (got.code, got.out) == (1, "dropped 2\n")
+    got = goclaw("deliveries", "drop", "7", "3", "4", "5", "6", "--yes")
+    assert (got.code, got.out) == (1, "dropped 2 messages\n")
     assert got.err.splitlines() == [
         "goclaw: message 4 is being sent right now",
         "goclaw: message 5 is already sent",
@@ -238,28 +238,28 @@ def test_what_cannot_be_done_is_named(goclaw: Shell, database: FakeControl) -> N
 
 @each_verb
 def test_all_means_the_dead_ones(goclaw: Shell, database: FakeControl, verb: str) -> None:
-    got = goclaw("deliveries", verb, "--all")
+    got = goclaw("deliveries", verb, "--all", *YES[verb])
     assert (got.code, got.err) == (0, "")
-    assert got.out.endswith(" 1\n")
+    assert got.out.endswith(" 1 message\n")
     assert {row for row, now in states(database).items() if now != "failed"} == {3, 4, 5, 6, 7}
     assert states(database)[6] == "dropped"
-    assert goclaw("deliveries", verb, "--all") == Done(0, f"nothing to {verb}\n", "")
+    assert goclaw("deliveries", verb, "--all", *YES[verb]) == Done(0, f"nothing to {verb}\n", "")
     assert goclaw("deliveries", verb, "99") == Done(1, f"nothing to {verb}\n", UNKNOWN)
 
 
 @each_verb
 def test_a_change_is_json_for_programs(goclaw: Shell, gateway: ThreadGateway, verb: str) -> None:
     key = {"retry": "retried", "drop": "dropped"}[verb]
-    got = goclaw("deliveries", verb, "7", "99", "--json")
+    got = goclaw("deliveries", verb, "7", "99", "--json", *YES[verb])
     assert (got.code, json.loads(got.out), got.err) == (1, {key: 1}, UNKNOWN)
-    assert goclaw.data("deliveries", verb, "--all") == {key: 0}
+    assert goclaw.data("deliveries", verb, "--all", *YES[verb]) == {key: 0}
 
 
 @each_verb
 def test_all_are_more_than_one_page(goclaw: Shell, gateway: ThreadGateway, verb: str) -> None:
     control = gateway.control
     control.messages.rows = [replace(DEAD, id=number) for number in range(2500, 0, -1)]
-    assert goclaw("deliveries", verb, "--all").out.endswith(" 2500\n")
+    assert goclaw("deliveries", verb, "--all", *YES[verb]).out.endswith(" 2,500 messages\n")
     assert "failed" not in states(control).values()
     sizes = [len(ids) for ids in changed(control, verb) if isinstance(ids, tuple)]
     assert sizes == [1000, 1000, 500]
@@ -270,7 +270,7 @@ def test_pages_go_one_after_the_other_and_not_for_ever(
 ) -> None:
     monkeypatch.setattr(selection, "PAGE", 2)
     database.messages.rows = [replace(DEAD, id=number) for number in range(1, 6)]
-    assert goclaw("deliveries", "retry", "1", "2", "3", "4", "5").out == "retrying 5\n"
+    assert goclaw("deliveries", "retry", "1", "2", "3", "4", "5").out == "retrying 5 messages\n"
     assert changed(database, "retry") == [(1, 2), (3, 4), (5,)]
     # What fails again at once is not tried for ever.
     monkeypatch.setattr(selection, "PAGE", 2)
@@ -281,13 +281,13 @@ def test_pages_go_one_after_the_other_and_not_for_ever(
         return len(ids)
 
     monkeypatch.setattr(database.messages, "retry_outbox", retry_outbox)
-    assert goclaw("deliveries", "retry", "--all").out == "retrying 2\n"
+    assert goclaw("deliveries", "retry", "--all").out == "retrying 2 messages\n"
 
 
 def test_what_changed_meanwhile_is_told(goclaw: Shell, database: FakeControl) -> None:
     database.messages.overtaken = 1
     said = "goclaw: skipped 1, which changed meanwhile\n"
-    assert goclaw("deliveries", "retry", "7", "6") == Done(1, "retrying 1\n", said)
+    assert goclaw("deliveries", "retry", "7", "6") == Done(1, "retrying 1 message\n", said)
 
 
 @pytest.fixture
@@ -318,6 +318,25 @@ def test_who_says_no_changes_nothing(control: FakeControl) -> None:
     assert set(states(control).values()) == {"failed"}
 
 
+def test_ctrl_c_at_a_question_is_no_answer(control: FakeControl) -> None:
+    with person_at("outbox", "drop", "7") as person:
+        person.sees("[y/N]: ")
+        person.types("x\n")
+        person.sees("goclaw: answer y or n")
+        person.sees("[y/N]: ")
+        person.interrupts()
+        code, shown = person.sees_it_end()
+        assert (code, shown) == (130, "\r\ngoclaw: interrupted\r\n")
+    assert states(control)[7] == "failed"
+
+
+def test_without_a_terminal_nothing_is_dropped(goclaw: Shell, control: FakeControl) -> None:
+    got = goclaw("deliveries", "drop", "7")
+    assert (got.code, got.out) == (2, "")
+    assert "confirm with --yes. See: goclaw deliveries drop --help" in got.err
+    assert states(control)[7] == "failed"
+
+
 @pytest.mark.parametrize("arguments", [("drop", "7", "--yes"), ("retry", "7")])
 def test_who_says_yes_is_not_asked(control: FakeControl, arguments: tuple[str, ...]) -> None:
     with person_at("outbox", *arguments) as person:
@@ -330,8 +349,6 @@ def test_one_message_is_it(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database.messages.rows = [DEAD]
-    asked: list[str] = []
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
-    assert goclaw("deliveries", "drop", "7").out == "dropped 1\n"
+    asked = Confirmations(monkeypatch).asked
+    assert goclaw("deliveries", "drop", "7").code == 1
     assert asked == ["Drop it? Dropped messages are never sent."]

@@ -72,9 +72,11 @@ def test_a_name_cannot_add_a_row_or_take_over_the_terminal(
 
 
 def test_a_person_is_approved_as_owner_or_guest(goclaw: Shell, database: FakeControl) -> None:
-    assert goclaw("people", "approve", "CODE").out == "42 (Ann, @ann) is owner on telegram\n"
+    assert (
+        goclaw("people", "approve", "CODE", "--yes").out == "42 (Ann, @ann) is owner on telegram\n"
+    )
     assert "guest" in goclaw("people", "approve", "CODE", "--guest").out
-    assert goclaw("people", "approve", "WRONG").code == 1
+    assert goclaw("people", "approve", "WRONG", "--yes").code == 1
 
 
 def test_a_further_owner_is_asked_about_again_in_a_terminal(
@@ -94,7 +96,7 @@ def test_a_further_owner_is_asked_about_again_in_a_terminal(
 
 @pytest.mark.parametrize("who", ["42", "@ann"])
 def test_a_person_is_forgotten(goclaw: Shell, database: FakeControl, who: str) -> None:
-    assert "may no longer talk" in goclaw("people", "revoke", who).out
+    assert "may no longer talk" in goclaw("people", "revoke", who, "--yes").out
     assert database.calls[-1] == ("revoke", "telegram", "default", "42")
 
 
@@ -102,7 +104,7 @@ def test_whom_to_forget_must_be_clear(goclaw: Shell, database: FakeControl) -> N
     known(database, fake_people.ANN, replace(fake_people.ANN, account="work"))
     assert goclaw("people", "revoke", "Ann").code == 1
     assert "--account" in goclaw("people", "revoke", "42").err
-    assert goclaw("people", "revoke", "42", "--account", "work").code == 0
+    assert goclaw("people", "revoke", "42", "--account", "work", "--yes").code == 0
     assert database.calls[-1] == ("revoke", "telegram", "work", "42")
     assert goclaw("people", "revoke", "42", "--channel", "web").code == 1
 
