@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -18,7 +18,7 @@ import typer
 
 from goclaw_py.cli import completion
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.cli.context import cli, maybe_named, waited_for
+from goclaw_py.cli.context import cli, maybe_named, waited_for, with_options
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import clock, plain
 from goclaw_py.cli.terminal import until_interrupted
@@ -41,12 +41,13 @@ _NO_FILE: Final = (
 )
 
 
-def logs(
-    ctx: typer.Context,
-    *,
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """The options of ``goclaw logs``."""
+
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Also show new lines, until Ctrl-C.")
-    ] = False,
+    ] = False
     run: Annotated[
         str | None,
         typer.Option(
@@ -54,17 +55,23 @@ def logs(
             autocompletion=completion.runs,
             help="Show only lines about this run: its id, or a beginning of it.",
         ),
-    ] = None,
+    ] = None
     level: Annotated[
         LogLevel | None, typer.Option(help="Show only lines of this level or a higher one.")
-    ] = None,
+    ] = None
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=0, help="Maximum number of lines, the newest.")
+    ] = 100
     lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, help="Number of lines, the newest.")
-    ] = 100,
+        int | None, typer.Option(min=0, hidden=True, help="Former name of --limit.")
+    ] = None
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per line, as in the file.")
-    ] = False,
-) -> None:
+    ] = False
+
+
+@with_options(LogOptions)
+def logs(ctx: typer.Context, chosen: LogOptions) -> None:
     """Show the log of the gateway.
 
     That is the file into which the running gateway logs: that of [log] in the settings, or
@@ -73,8 +80,10 @@ def logs(
     """
     settings = cli(ctx).settings()
     file, socket = _file(settings), socket_path(settings.state_folder)
-    only = LogFilter("" if level is None else level.value, run=run or "")
-    is_any = follow or not lines
+    level, follow, as_json = chosen.level, chosen.follow, chosen.as_json
+    only = LogFilter("" if level is None else level.value, run=chosen.run or "")
+    most = chosen.limit if chosen.lines is None else chosen.lines
+    is_any = follow or not most
 
     def shown(line: str) -> str | None:
         return _shown(line, only, as_json=as_json)
@@ -86,11 +95,11 @@ def logs(
                 written = age(datetime.fromtimestamp(file.stat().st_mtime, UTC), display.now())
                 note = f"no gateway is running here; {file} was last written {written}"
                 typer.echo(f"goclaw: {note}", err=True)
-            for text in _lines(file, shown, lines, follow=follow):
+            for text in _lines(file, shown, most, follow=follow):
                 is_any = True
                 typer.echo(text)
         else:
-            ask = _ask(settings, only, lines, follow=follow, as_json=as_json)
+            ask = _ask(settings, only, most, follow=follow, as_json=as_json)
             is_any = waited_for(ask) or is_any
         if not is_any:
             typer.echo(f"goclaw: {_none_text(only)}", err=True)

@@ -66,7 +66,7 @@ WATCHED = {
 }
 
 VERBS = {
-    *("list", "show", "add", "edit", "rm", "set", "pause", "resume", "run", "retry", "drop"),
+    *("list", "show", "add", "edit", "delete", "set", "pause", "resume", "run", "retry", "drop"),
     *(
         "import",
         "sign-out",
@@ -217,7 +217,7 @@ GATEWAY = dict.fromkeys(
             "runs list",
             "deliveries incoming list",
         ),
-        *("deliveries list", "heartbeat status", "heartbeat why", "heartbeat logs", "people list"),
+        *("deliveries list", "heartbeat status", "heartbeat why", "heartbeat runs", "people list"),
         *(
             "people activity",
             "people groups list",
@@ -238,9 +238,9 @@ GATEWAY = dict.fromkeys(
     "queue": "console",
     "event": "the build is red",
     "sessions show": "console",
-    "sessions reset": "console",
+    "sessions reset": "console --yes",
     "sessions rename": "console Plans",
-    "sessions rm": "console --yes",
+    "sessions delete": "console --yes",
     "sessions fork": "console",
     "runs": "--active",
     "runs show": "0190-a",
@@ -259,8 +259,8 @@ GATEWAY = dict.fromkeys(
     "heartbeat add": "is the build green?",
     "heartbeat done": "1",
     "heartbeat events": "main",
-    "people approve": "ABCD2345",
-    "people revoke": "42",
+    "people approve": "ABCD2345 --yes",
+    "people revoke": "42 --yes",
     "people deny": "50",
     "people allow": "50",
     "people web invite": "ann",
@@ -298,7 +298,7 @@ JOBS = {
     "jobs resume": "tea",
     "jobs runs": "",
     "jobs next": "",
-    "jobs rm": "tea --yes",
+    "jobs delete": "tea --yes",
     "jobs import": "FILE --dry-run",
     "simulate": "--days 1",
 }
@@ -374,8 +374,8 @@ def test_what_was_done_is_told_to_programs(goclaw: Shell, gateway: ThreadGateway
     stopped = {"stopped": [fakes.RUN_ID], "dropped": ["d1", "d2"]}
     done = stopped | {"already_stopping": False, "unsent": 0, "asking": 0}
     assert goclaw.data("stop", "console", "--all") == done
-    assert goclaw.data("sessions", "reset", "console") == {"reset": fakes.SESSION}
-    assert goclaw.data("people", "revoke", "42")["sender"]["id"] == "42"
+    assert goclaw.data("sessions", "reset", "console", "--yes") == {"reset": fakes.SESSION}
+    assert goclaw.data("people", "revoke", "42", "--yes")["sender"]["id"] == "42"
     first, again = goclaw.data("init"), goclaw.data("init")
     assert (set(first.values()), set(again.values())) == ({"wrote"}, {"kept"})
     assert str(goclaw.home / "goclaw.toml") in first

@@ -105,11 +105,12 @@ app.command("runs")(show.runs)
 app.command("next")(show.next_)
 
 
-# ---------------------------------------------------------------------------- rm
+# ---------------------------------------------------------------------------- delete
 
 
+@app.command("rm", hidden=True)
 @app.command()
-def rm(
+def delete(
     ctx: typer.Context, job: JobName, *, yes: display.Yes = False, as_json: AsJson = False
 ) -> None:
     """Delete a job. A run in progress finishes."""

@@ -136,7 +136,12 @@ def _facts(found: JobSnapshot, names: DisplayNames) -> Iterator[tuple[str, str]]
     yield "job", words.label(job)
     yield "id", job.id
     yield "owner", f"{words.owner(job, names)}, created by {_maker(job)}"
-    yield "state", f"{job.state.value}{f': {found.obstacle}' if found.obstacle else ''}"
+    # Most obstacles begin with the state: "paused", "disabled after 3 failures".
+    is_said = not found.obstacle or found.obstacle.startswith(job.state.value)
+    yield (
+        "state",
+        found.obstacle or job.state.value if is_said else f"{job.state.value}: {found.obstacle}",
+    )
     yield "schedule", plan(job)
     for number, at in enumerate(found.ahead):
         yield "" if number else "next runs", when(at, found.now, spec.zone)
@@ -195,7 +200,7 @@ def _behaviour(found: _Shown) -> Iterator[tuple[str, str]]:
 
 def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:
     rate = "" if stats.success_rate is None else f", {stats.success_rate:.0%} successful"
-    yield f"in {count(days, 'day')}", f"{count(stats.runs, 'run')}{rate}"
+    yield f"last {count(days, 'day')}", f"{count(stats.runs, 'run')}{rate}"
     if stats.skipped:
         yield "skipped", count(stats.skipped, "time")
     if stats.mean_s is not None:
@@ -212,9 +217,12 @@ def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:
 def runs(
     ctx: typer.Context,
     job: OfJob = None,
-    status: Annotated[str | None, choice(OccurrenceStatus)] = None,
+    outcome: Annotated[str | None, choice(OccurrenceStatus)] = None,
     limit: Limit = 50,
     *,
+    status: Annotated[
+        str | None, choice(OccurrenceStatus, "Former name of --outcome.", hidden=True)
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List past and current runs of jobs, newest first.
@@ -224,7 +232,8 @@ def runs(
 
     async def ask(control: Control) -> list[LoggedOccurrence]:
 
-        wanted = None if status is None else OccurrenceStatus(status)
+        given = outcome or status
+        wanted = None if given is None else OccurrenceStatus(given)
         return await control.jobs.log(job, operator(), limit=limit, status=wanted)
 
     def show_all(found: list[LoggedOccurrence]) -> None:
@@ -236,7 +245,7 @@ def runs(
 _LOG = (
     "DUE",
     Column("TOOK", drop=3),
-    Column("STATUS", least=16, state=True),
+    Column("OUTCOME", least=16, state=True),
     Column("ATTEMPTS", drop=5),
     Column("DELIVERY", drop=4),
     Column("COST", drop=4),
@@ -370,7 +379,7 @@ def _row(found: JobSnapshot, names: DisplayNames, *, with_owner: bool) -> tuple[
         brief_when(job.next_run_at, found.now),
         brief_when(job.last_run_at, found.now),
         job.last_status,
-        found.remark,
+        "" if found.remark == job.state.value else found.remark,
         *((display.cell(job.owner),) if with_owner else ()),
     )
 

@@ -190,8 +190,9 @@ def rename(
     answer(ctx, ask, Printer(dict[str, str], show, as_json))
 
 
+@app.command("rm", hidden=True)
 @app.command()
-def rm(
+def delete(
     ctx: typer.Context, session: SessionName, *, yes: Yes = False, as_json: AsJson = False
 ) -> None:
     """Delete a conversation of the console or the web chat.

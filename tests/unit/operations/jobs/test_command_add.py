@@ -139,7 +139,7 @@ def test_a_name_may_be_anything_and_a_slug_not(goclaw: Shell, cron: JobControl) 
     names = {slug: job.spec.name for slug, job in cron.all().items()}
     report = "Morning report"
     assert names == {"morning-report": report, "morning-report-2": report, "x": "../../x"}
-    for verb in ("show", "rm", "run", "pause"):
+    for verb in ("show", "delete", "run", "pause"):
         got = goclaw("jobs", verb, "../x")
         assert (got.code, got.out) == (1, "")
         assert got.err.startswith("goclaw: no job '../x'; ")

@@ -49,7 +49,7 @@ def test_the_life_of_a_job(goclaw: Shell, there: JobControl) -> None:
     assert goclaw("jobs", "run", "standup").out == "run-1\n"
     there.runner.answer = RunNow.AT_CAPACITY
     assert goclaw("jobs", "run", "standup").code == 1
-    assert goclaw("jobs", "rm", "standup").out == "deleted standup\n"
+    assert goclaw("jobs", "delete", "standup", "--yes").out == "deleted standup\n"
     assert there.all() == {}
 
 
