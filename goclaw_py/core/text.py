@@ -28,6 +28,12 @@ _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
 _LINE = re.compile(r"\n")
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+")  # noqa: RUF001  full-width marks end sentences too
 _BLANK = re.compile(r"\s+")
+_MARKDOWN = re.compile(
+    r"^ {0,3}(?:#{1,6}\s|>|```\w*)\s*"
+    r"|\*\*(?=\S)(.+?)(?<=\S)\*\*|`([^`\n]+)`|\[([^\]\n]+)\]\([^)\s]+\)",
+    re.MULTILINE,
+)
+"""The beginnings of headings, quotes and code; what is bold, code or a link."""
 _SOURCE = re.compile(r"\A\[scheduler:[^\]\s]+\]\s*")
 _JSON_ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -121,6 +127,11 @@ def first_words(text: str, limit_chars: int) -> str:
     A longer word is cut like any text.
     """
     return truncate(" ".join(text.split()), limit_chars)
+
+
+def without_markdown(text: str) -> str:
+    """Return a text without the commonest marks of Markdown, for titles."""
+    return _MARKDOWN.sub(lambda found: next(filter(None, found.groups()), ""), text)
 
 
 def source_of_job(slug: str) -> str:

@@ -38,7 +38,7 @@ from goclaw_py.core.session_keys import (
     hears_group,
     is_made_name,
 )
-from goclaw_py.core.text import first_words, visible_line
+from goclaw_py.core.text import first_words, visible_line, without_markdown
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import (
     BackgroundStore,
@@ -314,7 +314,8 @@ class IngressFilter:
         is_said = not (message.source or message.press or command_head(message.text))
         if not (is_made_name(chat.chat) and is_said) or chat in self._names:
             return
-        words = visible_line(message.text) or (visible_line(files[0].name) if files else "")
+        said = without_markdown(message.text)
+        words = visible_line(said) or (visible_line(files[0].name) if files else "")
         if title := first_words(words, _TITLE_CHARS):
             result.names.append(SeenName(chat, title, kind=NameKind.GUESSED))
 

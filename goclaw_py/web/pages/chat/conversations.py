@@ -24,7 +24,7 @@ from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, SessionKey
 from goclaw_py.core.messages import Role, Target
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, FIRST_CHAT, chat_of, is_chat_name
-from goclaw_py.core.text import first_words
+from goclaw_py.core.text import first_words, without_markdown
 from goclaw_py.core.web_links import (
     FIRST_CONVERSATION,
     WEB,
@@ -277,7 +277,7 @@ class GuestConversations(Conversations):
         if session.entries and key not in self._titles:
             history = await self.control.sessions.history(session.key, limit=_MOST)
             asked = (one.entry.text for one in history if one.entry.role is Role.USER)
-            self._titles[key] = first_words(next(asked, ""), _TITLE_CHARS)
+            self._titles[key] = first_words(without_markdown(next(asked, "")), _TITLE_CHARS)
         return self._titles.get(key) or _numbered(self.name_of(session.key))
 
 

@@ -70,6 +70,8 @@ async def test_only_on_a_trusted_channel_a_message_chooses_its_agent(
         (("x" * 200,), "x" * 59 + "…"),
         (("<b>\u202egnp.exe\x00\x1b[2J",), "<b>gnp.exe[2J"),
         (("\u200b",), "console browser"),
+        (("# **Plan** for `x`\n> see [the list](http://a.b/c)",), "Plan for x see the list"),
+        (("__init__ and 2**3 or *so*",), "__init__ and 2**3 or *so*"),
     ],
 )
 async def test_the_first_message_gives_the_title(
