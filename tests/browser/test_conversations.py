@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import subprocess
 import sys
@@ -297,8 +298,14 @@ def test_a_question_of_a_tool_is_answered_in_the_chat_by_keyboard(
                 break
         page.keyboard.press("Enter")
         expect(card).to_have_count(0)
-        last = page.locator("li.assistant .words").last
-        expect(last).to_contain_text("has denied it" if decision == "Deny" else "a.txt")
+        answered = page.locator("li.assistant:not([data-of]) .words")
+        words = "🚫 Denied by " if decision == "Deny" else "✅ Allowed once by "
+        last = page.locator("li.assistant[data-of] .words").last
+        for _ in range(2):
+            expect(last).to_contain_text("has denied it" if decision == "Deny" else "a.txt")
+            expect(answered).to_have_text(re.compile(f"^write_file: {words}[^\\n]+$"))
+            page.reload()
+            live(page)
 
 
 def test_a_conversation_keeps_the_agent_that_it_was_started_with(

@@ -115,7 +115,7 @@ def _missing(one: Unanswered, run: StoredRun | None) -> Line:
 
 
 def _without_explained(found: list[Line], beside: list[Line]) -> Iterator[Line]:
-    """Yield lines; why a run failed is not said where its own message says it."""
+    """Yield lines; why a run failed is said only below its own message, if it has one."""
     explained = {line.entry.run_id for line in beside} - {None}
     for one in found:
         if one.entry.run_id not in explained:
@@ -155,7 +155,8 @@ def _asides(
         own = one.id.rpartition(":")[2] if is_typed else ""
         receipt = "" if is_typed else one.id
         run = runs.get(one.run_id) if one.run_id else None
-        found[one.id] = Line(entry, run, message=own, receipt=receipt, is_remembered=False)
+        line = _line(entry, run)
+        found[one.id] = replace(line, message=own, receipt=receipt, is_remembered=False)
     return list(found.values())
 
 

@@ -315,6 +315,7 @@ async function stored() {
 const runOf = ({ dataset }) => dataset.of ?? dataset.tools;
 
 let removed = 0; // turns, by this page
+let caught = null; // the end of catching up
 
 // Shows what was stored while this page heard nothing, and removes turns that were undone elsewhere.
 async function catchUp() {
@@ -391,8 +392,7 @@ at("cancel").addEventListener("click", () => edit(null));
 // ---------------------------------------------------------------- buttons
 
 // The buttons below a message. An approval has a card with its own.
-const hasButton = (rows, kind) => rows.flat().some(({ data }) => data.startsWith(`${kind}:`));
-const isQuestion = (rows) => hasButton(rows, "approval");
+const isQuestion = (rows) => rows.flat().some(({ data }) => data.startsWith("approval:"));
 
 function addButtons(item, receipt, rows) {
   const all = rows.flat();
@@ -529,13 +529,13 @@ const events = {
     if (!run_id && forgets) catchUp();
     forgets = isSilent = false;
   },
-  open_buttons: ({ message: { receipt, text: words, run_id, buttons } }) => {
+  // Of a message that the page has, or gets as it catches up; one that was undone has gone.
+  open_buttons: async ({ message: { receipt, text: words, run_id, buttons } }) => {
+    await caught;
     if (ofReceipt(".buttons", receipt) || isQuestion(buttons)) return;
-    let item = ofReceipt("li", receipt) ?? items("li.assistant").findLast((one) => one.dataset.text === words && (!run_id || !one.dataset.run || one.dataset.run === run_id));
-    const isUndone = hasButton(buttons, "retry") && !items(":scope > li").some((one) => runOf(one) === run_id);
-    if (!item && isUndone) return;
-    if (!item) format((item = add("assistant", "")), words, true);
-    addButtons(item, receipt, buttons);
+    const isIt = ({ dataset: { text, run } }) => text === words && (!run_id || !run || run === run_id);
+    const item = ofReceipt("li", receipt) ?? items("li.assistant").findLast(isIt);
+    if (item) addButtons(item, receipt, buttons);
   },
   buttons_used: ({ message }) => {
     ofReceipt(".buttons", message)?.remove();
@@ -598,7 +598,8 @@ at("chats").addEventListener("input", ({ target }) => target.id === "find" && fi
 
 document.addEventListener("part", () => {
   const places = new Map([...at("waits").children].map((one) => [one.dataset.id, one.textContent]));
-  for (const item of items("[data-message]")) showPlace(item, places.get(item.dataset.message) ?? "");
+  // A message whose run has begun waits no more, whatever was so a moment ago.
+  for (const item of items("[data-message]")) showPlace(item, (!item.dataset.of && places.get(item.dataset.message)) || "");
   showStop();
   filter();
 });
@@ -609,7 +610,7 @@ function begin() {
   for (const item of growing.values()) item?.remove();
   growing.clear();
   showStop();
-  catchUp();
+  caught = catchUp();
   return ["live", false];
 }
 

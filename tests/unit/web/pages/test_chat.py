@@ -151,7 +151,8 @@ def test_a_run_that_failed_is_explained_once_by_its_own_message() -> None:
     history = [entry(Role.USER, "ask", 1), entry(Role.ASSISTANT, note, 2)]
     told = aside(Role.ASSISTANT, "I failed.", 3, run_id=RUN_ID)
     lines = lines_of(history, [failed], None, [told])
-    assert [(line.text, line.problem) for line in lines] == [("ask", ""), ("I failed.", "")]
+    said = [("ask", ""), ("I failed.", "failed: boom")]
+    assert [(line.text, line.problem) for line in lines] == said
     assert lines[1].run == failed, "its tool calls are shown"
     assert lines_of([], [failed], None, [told]) == [], "it was undone"
     history[1] = entry(Role.ASSISTANT, f"half {note}", 2)
