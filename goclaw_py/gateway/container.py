@@ -45,7 +45,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Reason
 from goclaw_py.core.run_events import RoleChanged, RunEnded
 from goclaw_py.core.session_keys import AccessRules
-from goclaw_py.core.text import count
+from goclaw_py.core.text import count, first_words
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.dependencies import GatewayDependencies
@@ -55,7 +55,7 @@ from goclaw_py.records import NodeState, RecoveryReport
 from goclaw_py.records import Place as Account
 from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs import history_only
-from goclaw_py.runs.agent_executor import AgentExecutor
+from goclaw_py.runs.agent_executor import PROMPT_CHARS, AgentExecutor
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.context_usage import ContextUsage
 from goclaw_py.runs.events.broker import RunEventBroker
@@ -75,7 +75,7 @@ from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.run_handlers import RunHandlers
 from goclaw_py.scheduler.scheduler import RunScheduler
-from goclaw_py.scheduler.views import Backlog, RunView
+from goclaw_py.scheduler.views import Backlog, RunProgress, RunView
 
 _CONTINUED_WITHIN = timedelta(days=31)
 """A background subagent is continued up to this long after an interruption: an approval may take
@@ -359,12 +359,16 @@ class Container:
         self.dispatcher.fail(run_id, Reason.BUDGET)
 
     def runs(self) -> tuple[RunView, ...]:
-        """Return the unfinished requests of this process, with what they do."""
-        return tuple(
-            replace(run, activity=progress.activity) if progress and progress.prompt else run
-            for run in self.dispatcher.runs()
-            for progress in (self._progress(run.id),)
-        )
+        """Return the unfinished requests of this process, with what they do or will do."""
+        return tuple(replace(run, activity=self._activity(run)) for run in self.dispatcher.runs())
+
+    def _activity(self, run: RunView) -> RunProgress | None:
+        progress = self._progress(run.id)
+        if progress is not None and progress.prompt:
+            return progress.activity
+        waiting = self.turns.of_runs([run.id]) if run.waits_for is not None else ()
+        said = next((row.message.text for turn in waiting for row in turn.rows), "")
+        return RunProgress(first_words(said[: 4 * PROMPT_CHARS], PROMPT_CHARS)) if said else None
 
     def _progress(self, run_id: RunId) -> RunRecorder | None:
         found = (owner.progress(run_id) for owner in self._owners)

@@ -28,7 +28,7 @@ def only(
     exact = [candidate for candidate in candidates if name(candidate) == part]
     found = exact or [candidate for candidate in candidates if part in name(candidate)]
     if not found:
-        raise NotFound(f"there is no {wanted}; see: goclaw {see}")
+        raise NotFound(f"there is no {wanted}", hint=f"; see: goclaw {see}")
     if len(found) > 1:
         names = ", ".join(name(candidate) for candidate in found[:most])
         raise NotFound(f"{wanted} is not unique: {names}{', …' if len(found) > most else ''}")

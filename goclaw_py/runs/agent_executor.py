@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from goclaw_py.operations.heartbeats.operations import HeartbeatService
     from goclaw_py.operations.jobs.operations import JobService
 
-_PROMPT_CHARS = 120
+PROMPT_CHARS = 120
 """How much of its prompt a run shows to operators."""
 
 _MOST_USED = 10**12
@@ -172,7 +172,7 @@ class AgentExecutor:
         run = job.run
         progress.hide = self.hide
         said = (part.text for part in job.parts if isinstance(part, TextPart))
-        progress.prompt = first_words(next(said, "")[: 4 * _PROMPT_CHARS], _PROMPT_CHARS)
+        progress.prompt = first_words(next(said, "")[: 4 * PROMPT_CHARS], PROMPT_CHARS)
         workspace = self.workspace(run.agent)
         tools = self.tool_factory.toolbox(self._context(job, progress, workspace))
         system = (*await self.instructions.read(run.agent), *job.system)

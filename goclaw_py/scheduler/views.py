@@ -99,8 +99,8 @@ class RunProgress:
 class RunView:
     """An unfinished request.
 
-    ``for_s``: seconds since it entered its state. ``activity``: None before its start, and where it
-    is not asked for.
+    ``for_s``: seconds since it entered its state. ``activity``: before its start only the prompt of
+    its messages; None where it is not asked for.
     """
 
     id: RunId

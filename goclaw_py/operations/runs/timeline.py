@@ -73,13 +73,17 @@ class Heap:
 
 @dataclass(frozen=True, slots=True)
 class Swim:
-    """The runs of a lane, with the position of its part of the picture."""
+    """The runs of a lane, with the position of its part of the picture.
+
+    ``covered`` is how many runs the last row has besides those that fit into it.
+    """
 
     lane: LaneName
     top: float
     height: float
     strokes: tuple[Stroke, ...] = ()
     heaps: tuple[Heap, ...] = ()
+    covered: int = 0
 
 
 def pile(counts: Iterable[RunDensity], since: datetime, until: datetime) -> Mapping[str, object]:
@@ -155,18 +159,18 @@ def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Mapping[s
         lanes.setdefault(run.lane, []).append(run)
     swims, top = [], 0.0
     for lane, members in sorted(lanes.items()):
-        strokes, rows = _lay_out(members, since, until, scale, top + _NAME)
+        strokes, rows, covered = _lay_out(members, since, until, scale, top + _NAME)
         height = _NAME + rows * _ROW + 4.0
-        swims.append(Swim(lane, top, height, tuple(strokes)))
+        swims.append(Swim(lane, top, height, tuple(strokes), covered=covered))
         top += height
     return {"swims": swims, "height": top, **_scale(since, until)}
 
 
 def _lay_out(
     runs: list[RunSpan], since: datetime, until: datetime, scale: float, top: float
-) -> tuple[list[Stroke], int]:
+) -> tuple[list[Stroke], int, int]:
     free: list[float] = []  # up to where each row is taken
-    strokes = []
+    strokes, covered = [], 0
     for run in sorted(runs, key=lambda one: one.started_at):
         left = max(0.0, (run.started_at - since).total_seconds() * scale)
         right = min(WIDTH, ((run.finished_at or until) - since).total_seconds() * scale)
@@ -177,7 +181,7 @@ def _lay_out(
             if row < ROWS:
                 free.append(0.0)
             else:
-                row = ROWS - 1
+                row, covered = ROWS - 1, covered + 1
         free[row] = max(free[row], left + width)
         strokes.append(
             Stroke(
@@ -189,7 +193,7 @@ def _lay_out(
                 "running" if run.outcome is None else run.outcome.value.replace("_", " "),
             )
         )
-    return strokes, max(1, len(free))
+    return strokes, max(1, len(free)), covered
 
 
 def _meaning(outcome: Outcome | None) -> str:

@@ -165,10 +165,10 @@ def figures(
             "#waiting",
             on_others(queued) if queued else "",
         ),
-        Figure("queued since", since, "#waiting"),
     ]
+    queued_since = [Figure("queued since", since, "#waiting")] if since is not None else []
     if totals is None:
-        return found
+        return found + queued_since
     *_, before, today = totals.failed
     failed = Figure(
         "failed today",
@@ -188,7 +188,7 @@ def figures(
         f"{_dollars(average)} a day before" if average else "",
         totals.cost,
     )
-    return [found[0], found[1], failed, found[2], next_job, cost]
+    return [*found, failed, *queued_since, next_job, cost]
 
 
 def _dollars(amount: float) -> str:

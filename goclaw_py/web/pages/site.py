@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.errors import GoclawError, NotFound
 from goclaw_py.observability.readiness import Health
 from goclaw_py.operations.access import page as access_page
 from goclaw_py.operations.approvals import page as approvals_page
@@ -169,7 +169,10 @@ class _Faults:
 
     async def failed(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, GoclawError)
-        return self._answer(request, status_of(error, 409), str(error))
+        is_page = "text/html" in request.headers.get("accept", "")
+        # Its hint is for terminals: commands.
+        text = error.text if is_page and isinstance(error, NotFound) else str(error)
+        return self._answer(request, status_of(error, 409), text)
 
     async def broken(self, request: Request, _error: Exception) -> Response:
         # Starlette raises it again after this answer, so the server logs it.

@@ -112,7 +112,9 @@ def routes(service: PageServices) -> list[Route]:
             return await _show(request, {}, str(error), status_of(error))
         if isinstance(done, RunNow):
             return await _show(request, {}, _REFUSED[done], 409)
-        notice = f"{done} job {job.spec.slug}"
+        stays = done != _DELETED and fields.get("back") != "list"
+        # Its page shows its title, which an address cannot.
+        notice = f"{done} {'this job' if stays else f'job {job.spec.slug}'}"
         if fields.get("back") == "list":
             return back_to_rows("/jobs", notice, fields.get("rows", ""), _FILTERS)
         return back_to("/jobs" if done == _DELETED else f"/jobs/{job.id}", notice)

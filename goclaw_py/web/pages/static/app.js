@@ -7,11 +7,11 @@
 // A time is shown as an age, the exact time on hover. A press on it, or the button at the end of
 // the page, shows exact times, for fingers and keyboards. The browser remembers the button.
 const AGES = [[1, "s", 60], [60, "min", 120], [3600, "h", 48], [86400, "d", Infinity]];
-const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const SECOND = new Intl.DateTimeFormat(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const SECOND = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" });
 const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
-const MINUTE = new Intl.DateTimeFormat(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit" });
+const MINUTE = new Intl.DateTimeFormat(undefined, { timeStyle: "short", hourCycle: "h23" });
 const EXACT = "goclaw-exact-times";
 let isExact = false;
 try {

@@ -142,7 +142,7 @@ async def test_a_long_list_has_pages_that_keep_its_filter(
 async def test_run_now_asks_for_a_run(browser: Browser, jobs: Jobs) -> None:
     """SPEC CRON-11."""
     job = await made(jobs)
-    await browser.leads(f"/jobs/{job.id}/run", f"/jobs/{job.id}?notice=asked+job+standup")
+    await browser.leads(f"/jobs/{job.id}/run", f"/jobs/{job.id}?notice=asked+this+job")
     assert jobs.runner.asked == ["standup"]
     await browser.says("/jobs?notice=asked+job+standup", "Requested a run of job standup.")
     message = await made(jobs, "tea", payload=FixedMessage("Call Ann"))
@@ -165,7 +165,7 @@ async def test_a_job_is_paused_resumed_and_deleted(browser: Browser, jobs: Jobs)
     await browser.leads(f"/jobs/{job.id}/pause", "/jobs?notice=paused+job+standup", back="list")
     assert (await job_of(jobs)).state is JobState.PAUSED
     await browser.says(f"/jobs/{job.id}", ">Resume</button>")
-    await browser.leads(f"/jobs/{job.id}/resume", f"/jobs/{job.id}?notice=resumed+job+standup")
+    await browser.leads(f"/jobs/{job.id}/resume", f"/jobs/{job.id}?notice=resumed+this+job")
     assert (await job_of(jobs)).state is JobState.ACTIVE
     await browser.leads(
         f"/jobs/{job.id}/delete", "/jobs?notice=job-deleted+job+standup", back="job"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
@@ -15,7 +16,16 @@ from goclaw_py.core.messages import HistoryEntry, Role, Target
 from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
 from goclaw_py.operations.runs.operations import RunRecord
 from goclaw_py.operations.runs.steps import step_bars
-from goclaw_py.records import OutboxQuery, OutboxRow, RunFilter, RunQuery, StoredEntry, ToolCall
+from goclaw_py.operations.runs.timeline import ROWS
+from goclaw_py.records import (
+    OutboxQuery,
+    OutboxRow,
+    RunFilter,
+    RunQuery,
+    RunSpan,
+    StoredEntry,
+    ToolCall,
+)
 from goclaw_py.runs.step_views import StepKind, StepView
 from tests.support.run_filters import EVERY_FILTER, values
 from tests.unit.web import fakes
@@ -239,3 +249,34 @@ async def test_there_is_a_way_to_all_only_where_a_filter_is_set(browser: Browser
     assert ">show all</a>" not in await browser.says("/timeline?span=24h")
     said = await browser.says("/timeline?span=24h&agent=main")
     assert '<a href="/timeline?span=24h">show all</a>' in said
+
+
+async def test_an_unknown_run_is_not_answered_with_commands(browser: Browser) -> None:
+    """A page leads on by its links; commands are for terminals."""
+    answer = await browser.get("/runs/none", headers={"accept": "text/html"})
+    assert answer.status_code == 404
+    assert "There is no run" in html.unescape(answer.text).replace("there is", "There is")
+    assert "goclaw runs list" not in answer.text
+
+
+async def test_runs_that_do_not_fit_below_each_other_are_counted(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are drawn in the last row, where some cover others."""
+    at = fakes.NOW - timedelta(minutes=10)
+    begun = replace(fakes.SPAN, started_at=at, finished_at=at + timedelta(minutes=5))
+
+    async def between(_self: object, *_span: object, **_only: object) -> list[RunSpan]:
+        return [replace(begun, id=RunId(f"run-{number}")) for number in range(ROWS + 48)]
+
+    monkeypatch.setattr(type(control.runs), "between", between)
+    text = await browser.says("/timeline?span=1h", "main (+48 in the last row)")
+    picture = text[text.index('id="picture"') : text.index("</svg>", text.index('id="picture"'))]
+    assert picture.count('<a href="/runs/run-') == ROWS + 48
+    few = replace(begun, id=RunId("one"))
+
+    async def one(_self: object, *_span: object, **_only: object) -> list[RunSpan]:
+        return [few]
+
+    monkeypatch.setattr(type(control.runs), "between", one)
+    assert "in the last row" not in await browser.says("/timeline?span=1h", "main")

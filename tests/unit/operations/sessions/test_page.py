@@ -84,6 +84,7 @@ async def test_the_message_of_a_run_in_progress_is_not_listed_as_waiting(browser
     assert queue.count("count to 30") == 1
     running, _, waiting = queue.partition("</li>")
     assert "count to 30" in running
+    assert waiting.count("<li>") == 1, "a waiting message and its request are one"
     assert "and then?" in waiting
 
 

@@ -35,8 +35,23 @@ async def test_now_shows_who_works_and_who_waits(browser: Browser, control: Fake
     said = await browser.says("/", "The disk", lane, "a slot of its lane", "2 messages")
     assert said.count('href="/runs/0190-aaaa"') == 1
     assert 'href="/runs/0190-cccc"' not in said
+    assert "queued since" in said
     control.snapshot = replace(fakes.STATUS, runs=())
-    await browser.says("/", "Nothing is running.", "goclaw chat")
+    said = await browser.says("/", "Nothing is running.", "goclaw chat")
+    assert "queued since" not in said
+
+
+async def test_a_waiting_message_is_named_and_can_be_dropped(
+    browser: Browser, control: FakeControl
+) -> None:
+    waiting = replace(fakes.WAITING, activity=RunProgress("count <b> to 30"))
+    control.snapshot = replace(fakes.STATUS, lanes=(MAIN,), runs=(waiting,))
+    said = (await browser.get("/")).text
+    rows = said[said.index('id="waiting"') :]
+    assert "count &lt;b&gt; to 30" in rows
+    drop, _, rest = rows.partition(">Drop</button>")
+    assert f'name="run" value="{waiting.id}"' in drop
+    assert ">Stop all</button>" in rest
 
 
 async def test_the_chats_that_are_offered_are_those_that_are_set_up(
@@ -87,7 +102,7 @@ async def test_without_its_database_the_gateway_still_shows_what_runs(
     browser: Browser, control: FakeControl
 ) -> None:
     control.snapshot = replace(fakes.STATUS, backlog=None)
-    said = await browser.says("/", "running", "queued since")
+    said = await browser.says("/", "running", "runs waiting")
     assert "cost today" not in said
 
 
