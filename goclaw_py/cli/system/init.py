@@ -190,11 +190,13 @@ def next_steps(questions: SetupQuestions, *, is_running: bool) -> Iterator[tuple
         return
     yield running if is_running else ("goclaw run --no-console", "start the gateway")
     link = f"https://t.me/{questions.bot}" if questions.bot else "write to your bot"
+    # Without a link the step itself says to write.
+    to_do = "write to the bot: it" if questions.bot else "it"
     if questions.answers.allow:
-        yield link, "write to the bot: it answers you"
+        yield link, f"{to_do} answers you"
         yield "goclaw open", "open the dashboard in a browser"
     else:
-        yield link, "write to the bot: it replies with a pairing code"
+        yield link, f"{to_do} replies with a pairing code"
         yield "goclaw people approve CODE", "approve yourself with that code"
 
 

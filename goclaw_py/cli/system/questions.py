@@ -35,6 +35,10 @@ _CLASS = re.compile(r"^Model\w+: ")
 _YES = {"y": True, "yes": True, "n": False, "no": False}
 
 
+class _NotKept(GoclawError):
+    """A person does not keep an answer that cannot be tested; the reason has been shown."""
+
+
 class SetupTerminal(Protocol):
     """A person at a terminal."""
 
@@ -109,11 +113,27 @@ class SetupQuestions:
 
     def ask(self) -> Answers:
         """Ask everything. Raises ``BadParameter`` and ``GoclawError`` for an option."""
+        self._check_options()
         self._ask_token()
         self._ask_model()
         self._ask_timezone()
         self._ask_who_may_talk()
         return self.answers
+
+    def _check_options(self) -> None:
+        """Refuse a wrong option before the first question."""
+        before = self.answers
+        given = self._given
+        for option, changes in (
+            ("--model", {} if given.model in (None, OFFLINE) else {"model": given.model}),
+            ("--timezone", {} if given.timezone is None else {"timezone": given.timezone}),
+        ):
+            try:
+                if changes:
+                    self._accept(**changes)
+            except SettingError as error:
+                raise typer.BadParameter(_reason(error), param_hint=option) from None
+        self.answers = before
 
     def confirm(self, question: str) -> bool:
         """Return whether the person agrees; by default they do not."""
@@ -184,7 +204,8 @@ class SetupQuestions:
             except GoclawError as error:
                 if is_given:
                     raise
-                self._say(_refusal(error))
+                if not isinstance(error, _NotKept):
+                    self._say(_refusal(error))
                 numbers = [number for number, one in local.items() if one.setting == model]
                 default = numbers[0] if numbers and self.answers.base_url else model
             else:
@@ -280,7 +301,7 @@ class SetupQuestions:
             raise GoclawError(f"{why} To keep it untested: --no-test") from error
         self._say(why)
         if not self.confirm("Keep it untested?"):
-            raise error
+            raise _NotKept(str(error)) from error
 
     # ------------------------------------------------------------------ the rest
 
@@ -333,6 +354,8 @@ class SetupQuestions:
             text = self._prompt.read(question, hidden=hidden).strip()
             try:
                 return check(_printable(text or default))
+            except _NotKept:
+                continue
             except GoclawError as error:
                 self._prompt.say(_refusal(error))
 

@@ -237,7 +237,15 @@ def test_what_cannot_be_tested_may_be_kept(away: None) -> None:
 def test_by_default_it_is_asked_for_again(away: None) -> None:
     found, script, _ = ask(TOKEN, "", "", "openai:gpt-4o", KEY, "n", "offline", "")
     assert (found.token, found.model) == ("", "")
-    assert script.refusals == ["no connection to the Bot API", "no connection"]
+    assert script.refusals == []  # the reasons were above the questions
+
+
+@pytest.mark.parametrize("wrong", [{"model": "bogus:1"}, {"timezone": "Mars"}])
+def test_a_wrong_option_is_refused_before_the_first_question(wrong: dict[str, str]) -> None:
+    script = Script()
+    with pytest.raises(typer.BadParameter):
+        SetupQuestions(script, Given(**wrong), ENV).ask()  # type: ignore[arg-type]
+    assert script.asked == []
 
 
 def test_without_a_terminal_nothing_is_kept_untested(away: None, tmp_path: Path) -> None:
