@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
@@ -10,7 +11,7 @@ import typer
 
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, Cli, cli, maybe_named
-from goclaw_py.cli.output import Printer, clock, plain
+from goclaw_py.cli.output import Printer, clock, folded, plain
 from goclaw_py.core.errors import SettingError, StoreUnavailable
 from goclaw_py.core.time.clocks import SystemClock
 from goclaw_py.operations.explanation import Cure, Explanation, ExplanationStep
@@ -81,8 +82,22 @@ def _checked(options: Cli) -> Explanation:
 
 
 def _show(found: Explanation) -> None:
-    for line in explanation_lines(found):
-        typer.echo(plain(line))
+    for line in "\n".join(explanation_lines(found)).split("\n"):
+        if line.startswith(_COMMAND):
+            typer.echo(plain(line))  # whole, so that it can be copied
+            continue
+        # Continued lines begin below the words of a numbered or listed one.
+        start = _START.match(line)
+        begin = "" if start is None else start[0]
+        typer.echo("\n".join(folded(plain(line[len(begin) :]), begin)))
+
+
+_START = re.compile(r" +(?:\d+\. (?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|now {16})  |- )")
+"""What is in front of the words of a step or a remedy."""
+
+
+_COMMAND = " " * 6
+"""What is in front of a command."""
 
 
 def explanation_lines(found: Explanation) -> Iterator[str]:
@@ -95,7 +110,7 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
     if found.cures:
         yield "\nWhat to do:"
         for cure in found.cures:
-            command = f":\n      {cure.command}" if cure.command else ""
+            command = f":\n{_COMMAND}{cure.command}" if cure.command else ""
             yield f"  - {cure.words}{command}"
 
 

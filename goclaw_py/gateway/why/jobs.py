@@ -21,6 +21,7 @@ from goclaw_py.operations.explanation import (
     SubjectKind,
     setting_cure,
 )
+from goclaw_py.operations.jobs.lookup import find_jobs
 from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.schedule.jobs.execution_models import (
     ENDED_BADLY,
@@ -28,7 +29,7 @@ from goclaw_py.schedule.jobs.execution_models import (
     OccurrenceStatus,
     Why,
 )
-from goclaw_py.schedule.jobs.models import Job, JobState, Notify
+from goclaw_py.schedule.jobs.models import Job, JobState, Notify, Program
 from goclaw_py.schedule.jobs.view_texts import obstacle, plan, waits, why_words
 from goclaw_py.scheduler.operator_warnings import shell_command
 
@@ -51,7 +52,9 @@ def subject(job: Job) -> Subject:
 async def explain(src: Sources, job: Job) -> Explanation:
     """Explain the last occurrence of a job, or why it has none."""
     log = await src.control.jobs.log(job.id, OPERATOR, limit=_SHOWN)
-    verdict = await _judge(src, job, log)
+    # As people type it, unless another job has that name.
+    is_unique = len(await find_jobs(src.store, job.spec.slug, OPERATOR)) == 1
+    verdict = await _judge(src, job, log, job.spec.slug if is_unique else short_id(job.id))
     made = ExplanationStep(job.created_at, "made", f"created by {_MAKERS[job.maker]}: {plan(job)}")
     steps = [made, *(_step(row) for row in reversed(log))]
     if job.next_run_at is not None and job.state is JobState.ACTIVE:
@@ -94,10 +97,10 @@ def _log_of(row: LoggedOccurrence) -> Cure:
 # ---------------------------------------------------------------------------- results
 
 
-async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
-    name, job_id = f"The job {job.spec.title}", short_id(job.id)
+async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence], job_id: str) -> Verdict:
+    name = f"The job {job.spec.title}"
     if job.state is not JobState.ACTIVE or not (await src.control.jobs.scheduler()).enabled:
-        return await _obstacle(src, job, log)
+        return await _obstacle(src, job, log, job_id)
     if job.running is not None:
         return await _running(src, job, log)
     if job.next_run_at is None:
@@ -115,7 +118,7 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict
     if late_s > _CLAIMED_S:
         return _not_started(job, between(job.next_run_at, src.now()))
     if log:
-        return await _last(src, job, log[0])
+        return await _last(src, job, log[0], job_id)
     due = named(job.next_run_at, job.spec.zone, src.now())
     other = next(zone for zone in _ZONES if zone != job.spec.zone)
     answer = f"{name} has not been due yet: it runs {due}."
@@ -127,9 +130,8 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict
     return conclude("job.not_yet", answer, *cures)
 
 
-async def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
+async def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence], job_id: str) -> Verdict:
     """Explain a job that does not run at all."""
-    job_id = short_id(job.id)
     enabled = (await src.control.jobs.scheduler()).enabled
     resume = Cure("Resume it", f"goclaw jobs resume {job_id}")
     answer = f"The job {job.spec.title} does not run: {obstacle(job, is_enabled=enabled)}."
@@ -198,19 +200,19 @@ async def _asking(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
     return replace(verdict, answer=f"The job {job.spec.title} {waits(row)}. {verdict.answer}")
 
 
-async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
+async def _last(src: Sources, job: Job, row: LoggedOccurrence, job_id: str) -> Verdict:
     """Explain the newest occurrence."""
     zone, now = job.spec.zone, src.now()
     begin = f"The last run of job {job.spec.title}, {at(row.scheduled_at, zone)},"
     code = f"job.{(row.why or row.status).value}"
-    cures = [*_cures(job, row), *_run_cures([row])]
+    cures = [*_cures(job, row, job_id), *_run_cures([row])]
     clause = _clause(row)
     if row.status is OccurrenceStatus.OK and row.why is None and job.spec.notify is Notify.NEVER:
         code, clause = (
             "job.tells_nobody",
             "completed; its result is not sent, because the job has notify = never",
         )
-        tell = Cure("Send its results", f"goclaw jobs edit {short_id(job.id)} --notify always")
+        tell = Cure("Send its results", f"goclaw jobs edit {job_id} --notify always")
         cures.insert(0, tell)
     elif row.status is OccurrenceStatus.OK and row.why is None and row.delivery == "waiting":
         code, clause = "job.delivery_waiting", "completed, and its message waits to be sent"
@@ -267,15 +269,16 @@ def _run_cures(log: list[LoggedOccurrence]) -> list[Cure]:
     return [] if run is None else [Cure("That run", f"goclaw why run:{run}")]
 
 
-def _cures(job: Job, row: LoggedOccurrence) -> list[Cure]:
+def _cures(job: Job, row: LoggedOccurrence, job_id: str) -> list[Cure]:
     """Return the remedies for the newest occurrence."""
     wanted = _BY_STATUS.get(row.status) or (_BY_WHY.get(row.why, ()) if row.why else ())
     if not wanted and row.status in (*ENDED_BADLY, OccurrenceStatus.CANCELLED):
-        wanted = (_NOW,)
-    return [Cure(words, command.format(job=short_id(job.id))) for words, command in wanted]
+        wanted = (_PROGRAM, _NOW) if isinstance(job.spec.payload, Program) else (_NOW,)
+    return [Cure(words, command.format(job=job_id)) for words, command in wanted]
 
 
 _NOW: Final = ("Run it now", "goclaw jobs run {job}")
+_PROGRAM: Final = ("Change the program that it runs", "goclaw jobs edit {job} --command -- PROGRAM")
 _TO: Final = (
     ("Send its results to the last chat", "goclaw jobs edit {job} --to last"),
     ("Or write to the agent in the chat that should get the result", ""),

@@ -69,8 +69,10 @@ async def explain(src: Sources, about: str | None) -> Explanation:
 async def find(src: Sources, about: str) -> FoundSubject:
     """Return the only subject. Raises ``NotFound``, with candidates or similar names."""
     about = about.strip()
-    if not about or len(about) > MAX_CHARS or not about.isprintable():
+    if not about or len(about) > MAX_CHARS:
         raise NotFound(f"ask about something with a name of 1 to {MAX_CHARS} characters")
+    if not about.isprintable():
+        raise NotFound("no name has control characters, such as a line break")
     found: list[FoundSubject] = []
     for look in (_written_out, _exact, _partly, _elsewhere):
         found = found or await look(src, about)

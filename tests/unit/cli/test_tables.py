@@ -12,10 +12,11 @@ import pytest
 from rich.cells import cell_len
 
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Column, full_width, table_text
+from goclaw_py.cli.output import Column, clock, full_width, table_text
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Target
+from goclaw_py.operations.explanation import Cure, Explanation, ExplanationStep
 from goclaw_py.records import RunQuery, StoredRun
 from tests.unit.cli.conftest import Shell
 from tests.unit.web import fake_names, fakes
@@ -181,3 +182,23 @@ def test_wide_belongs_to_the_subcommand(goclaw: Shell, database: FakeControl) ->
     got = goclaw("runs", "--wide", "list")
     assert got.code == 2
     assert "put --wide after the subcommand" in got.err
+
+
+def test_an_explanation_breaks_between_words(
+    goclaw: Shell, database: FakeControl, terminal_of: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "Person Number 1 has blocked the bot, so nothing can be sent there until they come back"
+    step = ExplanationStep(fakes.NOW, "blocked", words)
+
+    async def why(_about: str | None = None) -> Explanation:
+        return replace(fakes.WHY, chain=(step,), cures=(Cure("Retry", "goclaw " + "x" * 90),))
+
+    monkeypatch.setattr(database, "why", why)
+    terminal_of(80)
+    out = shown(goclaw("why", "x").out)
+    begin = next(number for number, line in enumerate(out) if line.startswith("  1. "))
+    assert out[begin : begin + 2] == [
+        f"  1. {clock(fakes.NOW)}  Person Number 1 has blocked the bot, so nothing can be",
+        " " * 26 + "sent there until they come back",
+    ]
+    assert out[-1] == "      goclaw " + "x" * 90  # it can be copied
