@@ -411,9 +411,10 @@ class SlugTaken(JobError):
 class UnknownJob(JobError):
     """No job, or more than one (``several`` names them), has this id, its beginning, or name."""
 
-    def __init__(self, name: str, *, several: str = "") -> None:
+    def __init__(self, name: str, *, several: str = "", alike: str = "") -> None:
         shown = name if len(name) <= 80 else name[:80] + "…"
         what = f"job {shown!r} is not unique: {several}" if several else f"no job {shown!r}"
+        what = f"{what}; similar: {alike}" if alike else what
         super().__init__(what)
         self.asked = name
         self.several = several

@@ -19,6 +19,7 @@ import typer
 from goclaw_py.cli import completion
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.cli.context import cli, maybe_named, waited_for, with_options
+from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import clock, plain
 from goclaw_py.cli.terminal import until_interrupted
@@ -103,6 +104,8 @@ def logs(ctx: typer.Context, chosen: LogOptions) -> None:
             is_any = waited_for(ask) or is_any
         if not is_any:
             typer.echo(f"goclaw: {_none_text(only)}", err=True)
+            if only.run and not only.level:
+                raise typer.Exit(ExitCode.FAILED)  # nothing has that id
 
 
 def _is_written_since(file: Path, socket: Path) -> bool:

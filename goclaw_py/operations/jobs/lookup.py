@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Final
 
 from goclaw_py.core.errors import NotYours
+from goclaw_py.core.pagination import FOUND
 from goclaw_py.core.targets import Maker
 from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.records import JobQuery, JobStore
@@ -44,6 +46,16 @@ async def find_jobs(
         # One slug of several owners: names do not count, nor do jobs that are over.
         called = [job for job in called if job.spec.slug == name]
     return called or found
+
+
+async def names_like(store: JobStore, name: str, by: Requester) -> str:
+    """Return the short names of open jobs that resemble a name, for an operator; "" for none."""
+    if by.owner is not None:
+        return ""
+    page = await store.jobs(JobQuery(states=OPEN, limit=_MOST_NAMED))
+    slugs = sorted({job.spec.slug for job in page.jobs})
+    begin = [slug for slug in slugs if slug.startswith(name)]
+    return ", ".join((begin or get_close_matches(name, slugs))[:FOUND])
 
 
 def _is_exact(found: Sequence[Job], name: str, by: Requester) -> bool:

@@ -28,7 +28,7 @@ from goclaw_py.core.time.clocks import new_id
 from goclaw_py.core.time.zones import zone as zone_named
 from goclaw_py.operations.declare import operation
 from goclaw_py.operations.jobs import answers, changes
-from goclaw_py.operations.jobs.lookup import find_jobs
+from goclaw_py.operations.jobs.lookup import find_jobs, names_like
 from goclaw_py.operations.jobs.models import (
     JobChange,
     JobDraft,
@@ -214,7 +214,7 @@ class JobService:
             )
             raise UnknownJob(job, several=names)
         if not found:
-            raise UnknownJob(job)
+            raise UnknownJob(job, alike=await names_like(self._store, job, by))
         return found[0]
 
     @operation("GET /api/jobs", Least.VIEWER, read=answers.page_of)

@@ -155,6 +155,13 @@ def test_nothing_and_several_jobs_are_told(goclaw: Shell, cron: JobControl) -> N
     assert re.fullmatch(rf"goclaw: job 'poll' is not unique: {each % 'a'}, {each % 'b'}\n", said)
 
 
+def test_an_unknown_name_gets_similar_ones(goclaw: Shell, jobs: JobControl) -> None:
+    for name in ("stand", "stnadup"):
+        got = goclaw("jobs", "show", name)
+        assert (got.code, got.out) == (1, "")
+        assert got.err.startswith(f"goclaw: no job '{name}'; similar: standup; to list jobs: ")
+
+
 def test_no_job_of_another_owner_is_deleted_in_place_of_ones_own(
     goclaw: Shell, cron: JobControl
 ) -> None:
