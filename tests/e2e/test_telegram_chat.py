@@ -47,7 +47,7 @@ def test_the_first_owner_is_let_in_by_a_code_and_lets_the_next_in_by_a_button(
         assert f"<code>{code}</code>" in str(sent.parameters["text"])
         exit_code, output = place.goclaw("people", "approve", code)
         assert (exit_code, "owner" in output) == (0, True), output
-        assert place.goclaw("people", "approve", code)[0] == 1
+        assert place.goclaw("people", "approve", code, "--yes")[0] == 1
         wait_for(lambda: answered(api, ANN, "I am Ann"), "an answer to what she wrote")
         assert api.texts(ANN)[1] == access_texts.WELCOME
 

@@ -70,7 +70,7 @@ def test_a_stranger_is_let_in_once_whoever_decides_at_which_gateway(
         code = code_of(api, BOB)
         (asks,) = wait_for(lambda: [seen for seen in api.view(ANN) if seen.buttons], "a question")
         api.press(ANN, asks.message_id, asks.buttons[0][0].data)
-        exit_code, _ = two.goclaw("people", "approve", code)
+        exit_code, _ = two.goclaw("people", "approve", code, "--yes")
         wait_for(lambda: "I am Bob" in api.texts(BOB), "an answer to what he wrote")
         wait_for(lambda: not [seen for seen in api.view(ANN) if seen.buttons], "no more buttons")
         wait_for(lambda: api.presses()[0].text, "a toast")

@@ -38,7 +38,7 @@ _OWNER = (
     "everything. For a guest: --guest."
 )
 
-Who = Annotated[str, typer.Argument(callback=named, help="Id or @username of the person.")]
+Who = Annotated[str, typer.Argument(callback=named, help="Id, @username or name of the person.")]
 
 
 _ROLE = Column("ROLE", state=True)
@@ -67,11 +67,22 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
         denied = [chat for chat in chats if chat.allowed is False]
         return await control.people.list(), await control.people.requests(), denied
 
-    kind = tuple[list[Person], list[PairingApplicant]]
-    answer(ctx, ask, Printer(kind, _show, as_json, lambda found: found[:2]))
+    def document(found: _Known) -> PeopleList:
+        return PeopleList(*found)
+
+    answer(ctx, ask, Printer(PeopleList, _show, as_json, document))
 
 
 _Known = tuple[list[Person], list[PairingApplicant], list[Chat]]
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleList:
+    """The JSON of ``goclaw people list``."""
+
+    people: list[Person]
+    requests: list[PairingApplicant]
+    denied: list[Chat]
 
 
 def _show(found: _Known) -> None:
@@ -88,6 +99,15 @@ def _show(found: _Known) -> None:
 
 
 _Heard = tuple[list[Person], list[LastActivity], list[Chat]]
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleActivity:
+    """The JSON of ``goclaw people activity``."""
+
+    people: list[Person]
+    last_messages: list[LastActivity]
+    not_approved: list[Chat]
 
 
 @app.command("activity")
@@ -107,11 +127,10 @@ def activity(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     def keys(found: _Heard) -> list[str]:
         return [address(one.target) for one in found[1]]
 
-    def document(found: _Heard) -> object:
-        return found[0], found[2]
+    def document(found: _Heard) -> PeopleActivity:
+        return PeopleActivity(*found)
 
-    kind = tuple[list[Person], list[Chat]]
-    answer(ctx, *with_names(ask, keys, kind, _show_people, as_json, document))
+    answer(ctx, *with_names(ask, keys, PeopleActivity, _show_people, as_json, document))
 
 
 def _show_people(answered: _Heard, names: DisplayNames) -> None:
@@ -208,18 +227,23 @@ def revoke(ctx: typer.Context, wanted: Revocation, who: Who) -> None:
     """Revoke the approval of a person."""
 
     async def find(control: Control) -> Person:
-        found = [
+        people = [
             person
             for person in await control.people.list()
-            if who in (person.sender.id, f"@{person.sender.username}")
-            and wanted.channel in (None, person.channel)
-            and wanted.account in (None, person.account)
+            if wanted.channel in (None, person.channel) and wanted.account in (None, person.account)
         ]
+        found = [
+            one.sender.id for one in people if who in (one.sender.id, f"@{one.sender.username}")
+        ] or [one.sender.id for one in people if one.sender.name == who]
         if not found:
-            raise NotFound(f"no approved person is {who}; see: goclaw people list")
-        if len(found) > 1:
+            hint = "give the id or @username in: goclaw people list"
+            raise NotFound(f"no approved person is {who}; {hint}")
+        if len({*found}) > 1:
+            raise NotFound(f"{who} is the name of several people: give the id of one")
+        (person, *others) = (one for one in people if one.sender.id == found[0])
+        if others:
             raise NotFound(f"{who} is on several channels: add --channel or --account")
-        return found[0]
+        return person
 
     person = cli(ctx).ask(find)
     confirm(f"Revoke the approval of {display.who(person.sender)}?", yes=wanted.yes)

@@ -105,6 +105,14 @@ def _show_all(found: list[Session], names: DisplayNames) -> None:
     show_table(_COLUMNS, rows, empty="no sessions yet")
 
 
+@dataclass(frozen=True, slots=True)
+class SessionHistory:
+    """The JSON of ``goclaw sessions show``."""
+
+    session: Session
+    entries: list[StoredEntry]
+
+
 @app.command()
 def show(
     ctx: typer.Context, session: SessionName, limit: Limit = 20, *, as_json: AsJson = False
@@ -115,8 +123,11 @@ def show(
         found = await control.sessions.get(session)
         return found, await control.sessions.history(found.key, limit=limit)
 
-    kind = tuple[Session, list[StoredEntry]]
-    answer(ctx, *with_names(ask, lambda found: [found[0].key], kind, _show, as_json))
+    def document(found: tuple[Session, list[StoredEntry]]) -> SessionHistory:
+        return SessionHistory(*found)
+
+    shown = with_names(ask, lambda found: [found[0].key], SessionHistory, _show, as_json, document)
+    answer(ctx, *shown)
 
 
 def _show(answered: tuple[Session, list[StoredEntry]], names: DisplayNames) -> None:

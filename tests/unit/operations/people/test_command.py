@@ -33,11 +33,13 @@ def test_who_may_talk_and_who_asked_is_listed(goclaw: Shell, gateway: ThreadGate
     assert bob.startswith("43 (Bob)  ")
     assert "pending" in bob
     got = goclaw("people", "list", "--json")
-    people, (asking,) = json.loads(got.out)
+    found = json.loads(got.out)
+    people, (asking,) = found["people"], found["requests"]
     assert people[0]["standing"] == "owner"
     assert asking["sender"]["name"] == "Bob"
     assert "hash" not in got.out  # SPEC SEC-2: of a code
-    (person,), unapproved = goclaw.data("people", "activity")
+    found = goclaw.data("people", "activity")
+    (person,), unapproved = found["people"], found["not_approved"]
     assert [one["chat"] for one in unapproved] == ["50"]  # the other direct chat is hers
     assert (person["sender"]["id"], person["standing"]) == ("42", "owner")
 
@@ -94,7 +96,7 @@ def test_a_further_owner_is_asked_about_again_in_a_terminal(
     assert "Make this person an owner?" in asked[0]
 
 
-@pytest.mark.parametrize("who", ["42", "@ann"])
+@pytest.mark.parametrize("who", ["42", "@ann", "Ann"])
 def test_a_person_is_forgotten(goclaw: Shell, database: FakeControl, who: str) -> None:
     assert "may no longer talk" in goclaw("people", "revoke", who, "--yes").out
     assert database.calls[-1] == ("revoke", "telegram", "default", "42")
@@ -102,11 +104,15 @@ def test_a_person_is_forgotten(goclaw: Shell, database: FakeControl, who: str) -
 
 def test_whom_to_forget_must_be_clear(goclaw: Shell, database: FakeControl) -> None:
     known(database, fake_people.ANN, replace(fake_people.ANN, account="work"))
-    assert goclaw("people", "revoke", "Ann").code == 1
+    assert "give the id or @username" in goclaw("people", "revoke", "Anna").err
+    assert "--account" in goclaw("people", "revoke", "Ann").err
     assert "--account" in goclaw("people", "revoke", "42").err
     assert goclaw("people", "revoke", "42", "--account", "work", "--yes").code == 0
     assert database.calls[-1] == ("revoke", "telegram", "work", "42")
     assert goclaw("people", "revoke", "42", "--channel", "web").code == 1
+    other = replace(fake_people.ANN, sender=replace(fake_people.ANN.sender, id="43"))
+    known(database, fake_people.ANN, other)
+    assert "several people" in goclaw("people", "revoke", "Ann").err
 
 
 def test_who_talks_without_an_approval_is_listed(goclaw: Shell, database: FakeControl) -> None:
