@@ -413,9 +413,8 @@ class UnknownJob(JobError):
 
     def __init__(self, name: str, *, several: str = "", alike: str = "") -> None:
         shown = name if len(name) <= 80 else name[:80] + "…"
-        what = f"job {shown!r} is not unique: {several}" if several else f"no job {shown!r}"
-        what = f"{what}; similar: {alike}" if alike else what
-        super().__init__(what)
+        unknown = f"no job {shown!r}" + (f"; similar: {alike}" if alike else "")
+        super().__init__(f"job {shown!r} is not unique: {several}" if several else unknown)
         self.asked = name
         self.several = several
 

@@ -35,7 +35,7 @@ _CLASS = re.compile(r"^Model\w+: ")
 _YES = {"y": True, "yes": True, "n": False, "no": False}
 
 
-class _NotKept(GoclawError):
+class _Discarded(GoclawError):
     """A person does not keep an answer that cannot be tested; the reason has been shown."""
 
 
@@ -204,7 +204,7 @@ class SetupQuestions:
             except GoclawError as error:
                 if is_given:
                     raise
-                if not isinstance(error, _NotKept):
+                if not isinstance(error, _Discarded):
                     self._say(_refusal(error))
                 numbers = [number for number, one in local.items() if one.setting == model]
                 default = numbers[0] if numbers and self.answers.base_url else model
@@ -301,7 +301,7 @@ class SetupQuestions:
             raise GoclawError(f"{why} To keep it untested: --no-test") from error
         self._say(why)
         if not self.confirm("Keep it untested?"):
-            raise _NotKept(str(error)) from error
+            raise _Discarded(str(error)) from error
 
     # ------------------------------------------------------------------ the rest
 
@@ -354,7 +354,7 @@ class SetupQuestions:
             text = self._prompt.read(question, hidden=hidden).strip()
             try:
                 return check(_printable(text or default))
-            except _NotKept:
+            except _Discarded:
                 continue
             except GoclawError as error:
                 self._prompt.say(_refusal(error))
