@@ -26,6 +26,7 @@ from goclaw_py.core.display_names import address, sender_words, short_id
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.text import count, first_words
 from goclaw_py.core.time.texts import duration
+from goclaw_py.records.tokens import SETTINGS_TOKEN_NAME
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.roles import may
 
@@ -170,6 +171,7 @@ class Pages:
             usd=usd,
             count=count,
             first_words=first_words,
+            token_name=token_name,
             markdown=html_of,
             read=read,
             pretty=pretty,
@@ -284,6 +286,11 @@ def when(value: datetime | None, *, exact: bool = False, clock: bool = False) ->
         kind,
         f"{utc:%Y-%m-%d %H:%M:%S} UTC",
     )
+
+
+def token_name(name: str) -> str:
+    """Return who uses a token; the one of the settings has no name for people."""
+    return "token of the settings" if name == SETTINGS_TOKEN_NAME else name
 
 
 def lasts(value: timedelta | None) -> str:
