@@ -52,6 +52,7 @@ PLAIN: Final[Mapping[str, str]] = {
     "Sender": "id name username",
     "Subject": "id",
     "Target": "channel account chat thread",
+    "UnservedPlace": "channel account",
     **{kind: names for noun in NOUNS for kind, names in noun.plain.items()},
 }
 """The strings that say nothing of what people and agents have written."""
@@ -73,7 +74,7 @@ TEXT: Final[Mapping[str, str]] = {
 }
 """Those that may: blanked, as whatever stands in neither table. A test compares all types."""
 
-PLAIN_RESULTS: Final = frozenset({"counts", "zone", "agents"})
+PLAIN_RESULTS: Final = frozenset({"counts", "zone", "agents", "channels"})
 """Methods and properties whose bare strings are plain."""
 
 _SERVICES: Final = frozenset(one.name for one in NOUNS)
