@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ from goclaw_py.agents.models import (
 )
 from goclaw_py.cli import composition
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
-from goclaw_py.config import api_key, heartbeat_policy, switched_off
+from goclaw_py.config import Settings, api_key, heartbeat_policy, switched_off
 from goclaw_py.config.agents import DEFAULT_DAY_USD, DayBudget
 from goclaw_py.core.errors import AgentError, GoclawError, SettingError
 from goclaw_py.core.ids import AgentName
@@ -67,20 +67,24 @@ def check_parts(facts: DoctorFacts) -> Iterator[Finding]:
 def check_keys(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that every model of an agent has its library, and its API key or base URL."""
     for name, agent in facts.settings.agents.items():
-        subject, place = f"agent {name}", f"agents.{name}"
-        try:
-            key = api_key(facts.settings, AgentName(name), facts.env)
-        except SettingError as error:
-            yield Finding(subject, str(error), _CORRECT)
-            continue
-        given = None if key is None else key.get_secret_value()
-        yield _check_model(facts, subject, agent.model, (given, agent.base_url), place)
+        yield check_model(facts.settings, facts.env, name)
         for other in agent.fallback:
-            yield _check_model(facts, f"{subject}, fallback", other, (None, None))
+            yield _check_model(facts.env, f"agent {name}, fallback", other, (None, None))
+
+
+def check_model(settings: Settings, env: Mapping[str, str], name: str) -> Finding:
+    """Check that the model of an agent has its library, and its API key or base URL."""
+    subject, agent = f"agent {name}", settings.agents[name]
+    try:
+        key = api_key(settings, AgentName(name), env)
+    except SettingError as error:
+        return Finding(subject, str(error), _CORRECT)
+    given = None if key is None else key.get_secret_value()
+    return _check_model(env, subject, agent.model, (given, agent.base_url), f"agents.{name}")
 
 
 def _check_model(
-    facts: DoctorFacts,
+    env: Mapping[str, str],
     subject: str,
     model: str,
     given: tuple[str | None, str | None],
@@ -94,8 +98,8 @@ def _check_model(
     provider, (key, base_url) = read[0], given
     if not provider.is_installed:
         return Finding(subject, f"{model}: its library is not installed", provider.install)
-    found = find_key(provider, key, facts.env)
-    missing = lacks(provider, found, find_url(provider, base_url, facts.env))
+    found = find_key(provider, key, env)
+    missing = lacks(provider, found, find_url(provider, base_url, env))
     if missing is not None:
         is_key = missing in provider.key_variables
         what, setting = ("API key", "api_key_file") if is_key else ("base URL", "base_url")
@@ -103,9 +107,9 @@ def _check_model(
         return Finding(subject, f"{model}: no {what} is set", cure)
     if not is_sendable(found):
         return Finding(subject, f"{model}: the API key is malformed", "fix the API key")
-    server = find_url(provider, base_url, facts.env) or _SERVERS.get(provider, "https://")
+    server = find_url(provider, base_url, env) or _SERVERS.get(provider, "https://")
     try:
-        proxy = proxy_for(server, facts.env)
+        proxy = proxy_for(server, env)
     except ValueError as error:
         return Finding(subject, f"{model}: {error}", "correct this variable")
     return Finding(subject, model if proxy is None else f"{model}, through the proxy {proxy}")

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-HELP: Final = "Show lanes, with their running and waiting runs."
+HELP: Final = "Show lanes with their runs, and change their sizes."
 STATUS_HELP: Final = "Show the state of the gateway."
 """Helps of the commands. They are here so that a list of commands need not import them."""

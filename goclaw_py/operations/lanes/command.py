@@ -63,7 +63,7 @@ def lanes(
     watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show lanes, with their running and waiting runs.
+    """Show lanes with their runs, and change their sizes.
 
     To resize a lane: goclaw lanes set.
     """

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, cli, named, waited_for, with_wide
+from goclaw_py.cli.context import AsJson, Cli, cli, named, waited_for, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, one_line, show_json, show_table
@@ -77,6 +78,22 @@ def show(
     if everything:
         columns.append(Column("DESCRIPTION", drop=2, least=24))
     show_table(columns, [row[: len(columns)] for row in rows], empty=empty)
+    _note_sizes(cli(ctx), found)
+
+
+def _note_sizes(options: Cli, shown: Sequence[Setting]) -> None:
+    """Name the lanes that goclaw lanes set has given another size than their setting."""
+    from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
+
+    sizes = {one.path: one.value for one in shown if one.path.startswith("lanes.")}
+    if not sizes or not is_answered(socket_path(options.settings().state_folder)):
+        return
+    with suppress(GoclawError):
+        for lane in options.ask(lambda control: control.lanes.status()).lanes:
+            size = sizes.get(f"lanes.{lane.name}.size", lane.concurrency)
+            if size != lane.concurrency:
+                now = f"lane {lane.name} has size {lane.concurrency} now"
+                typer.echo(f"note: {now}, by goclaw lanes set", err=True)
 
 
 def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
@@ -183,11 +200,25 @@ def _change(ctx: typer.Context, path: str, value: str | None, *, as_json: bool) 
     except NotAccepted as error:
         typer.echo(f"goclaw: {error}", err=True)
         raise typer.Exit(ExitCode.USAGE) from error
+    _warn(cli(ctx), path)
     if as_json:
         show_json(Setting | None, after)
         return
     old, new = ("not set" if one is None else _value(one) for one in (before, after))
     typer.echo(f"{path}: {new} (before: {old})" if old != new else f"{path}: {new} (as before)")
+
+
+def _warn(options: Cli, path: str) -> None:
+    """Warn if the model of an agent, which was changed, lacks its key, address or library."""
+    parts = path.split(".")
+    if parts[:1] != ["agents"] or parts[2:] != ["model"]:
+        return
+    from goclaw_py.cli.doctor.agents import check_model  # noqa: PLC0415
+
+    settings = options.settings_in_effect()
+    found = check_model(settings, os.environ, parts[1]) if parts[1] in settings.agents else None
+    if found is not None and found.cure:
+        typer.echo(f"warning: {found.fact}, as seen from here; {found.cure}", err=True)
 
 
 def _found(settings: Sequence[Setting], path: str) -> Setting | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -134,6 +135,26 @@ def test_a_setting_is_set_and_reset(goclaw: Shell, gateway: ThreadGateway) -> No
     sent = [(change.path, change.value, change.version) for change in changes(gateway)]
     assert sent == [("lanes.main.size", "5", None), ("lanes.main.size", None, None)]
     assert {source for _, source in gateway.control.settings.changes} == {"command line"}
+
+
+def test_a_model_without_its_key_is_warned_of(
+    goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (goclaw.home / "goclaw.toml").write_text('[agents.main]\nmodel = "openai:gpt-4o"\n')
+    got = goclaw("config", "set", "agents.main.model", "openai:gpt-4o")
+    assert got.err.startswith("warning: openai:gpt-4o: no API key is set, as seen from here; set ")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert goclaw("config", "set", "agents.main.model", "openai:gpt-4o").err == ""
+
+
+def test_a_size_that_a_command_has_given_is_beside_the_settings(
+    goclaw: Shell, gateway: ThreadGateway
+) -> None:
+    (goclaw.home / "goclaw.toml").write_text("[lanes.main]\nsize = 77\n")
+    got = goclaw("config", "show", "lanes")
+    assert re.search(r"note: lane main has size \d+ now, by goclaw lanes set\n", got.err)
+    assert "note" not in goclaw("config", "show", "web").err
 
 
 def changes(gateway: ThreadGateway) -> list[SettingChange]:
