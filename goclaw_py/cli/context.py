@@ -76,16 +76,21 @@ class Cli:
 
         return load(self.config)
 
+    def has_gateway(self) -> bool:
+        """Return whether a gateway answers in the state folder."""
+        from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
+
+        return is_answered(socket_path(self.settings().state_folder))
+
     def settings_in_effect(self) -> Settings:
         """Read the settings, with the edits that a gateway here has applied (SPEC OPS-11).
 
         Without an answer of a gateway they are those of file and environment.
         """
         from goclaw_py.config import with_values  # noqa: PLC0415
-        from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
 
         settings = self.settings()
-        if not is_answered(socket_path(settings.state_folder)):
+        if not self.has_gateway():
             return settings
 
         async def applied() -> SettingsView:

@@ -83,10 +83,8 @@ def show(
 
 def _note_sizes(options: Cli, shown: Sequence[Setting]) -> None:
     """Name the lanes that goclaw lanes set has given another size than their setting."""
-    from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
-
     sizes = {one.path: one.value for one in shown if one.path.startswith("lanes.")}
-    if not sizes or not is_answered(socket_path(options.settings().state_folder)):
+    if not sizes or not options.has_gateway():
         return
     with suppress(GoclawError):
         for lane in options.ask(lambda control: control.lanes.status()).lanes:
