@@ -20,6 +20,9 @@ run: $(VENV)/.ready-run   ## start the gateway: embedded database, offline agent
 tools: $(VENV)/.ready     ## install test tools that are not Python packages: a browser, and validators for deploy/
 	@$(BIN)/python tests/tools/debian_tools.py
 
+# Compiled modules are kept, whatever the shell says: each process would compile them again.
+test check: export PYTHONDONTWRITEBYTECODE =
+
 test: tools               ## run the quick tests, and a few with real processes
 	@$(BIN)/python -m pytest -q -m "not slow" -n auto --dist worksteal
 

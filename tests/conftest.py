@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ _TESTS = Path(__file__).parent
 _SLOW_PATHS = frozenset(_TESTS / name for name in SLOW)
 
 
+@cache
 def _is_slow(path: Path) -> bool:
     return not _SLOW_PATHS.isdisjoint([path, *path.parents])
 

@@ -52,6 +52,7 @@ def modules() -> tuple[Module, ...]:
     return tuple(found)
 
 
+@cache
 def nouns() -> tuple[str, ...]:
     """The folders of ``operations``: each is all that operators do with one noun."""
     packages = (module for module in modules() if module.path.name == "__init__.py")

@@ -51,6 +51,7 @@ async def test_python_telegram_bot_reads_all(updates: list[Json]) -> None:
         assert not [one.api_kwargs for one in found if one is not None and one.api_kwargs], update
 
 
+@pytest.mark.slow
 async def test_aiogram_reads_all(updates: list[Json]) -> None:
     import aiogram
 

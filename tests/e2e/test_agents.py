@@ -15,7 +15,6 @@ from tests.support.process import ROOT, Home, wait_for
 ANN = 1001
 
 
-@pytest.mark.smoke
 def test_a_model_answers_and_remembers(bot: Home, api: Control, model: Model) -> None:
     """AGENT-2, AGENT-4."""
     use(bot, model)

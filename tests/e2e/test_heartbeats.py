@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.botapi.control import Control
 from tests.e2e.heartbeat_gateway import (
     ANN,
@@ -39,7 +37,6 @@ ALL_IS_WELL = [
 FULL = "say the disk is full"
 
 
-@pytest.mark.smoke
 def test_nothing_of_a_heartbeat_run_that_finds_all_well_comes_to_a_chat(
     heart: Home, api: Control, model: Model
 ) -> None:

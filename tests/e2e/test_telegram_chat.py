@@ -84,7 +84,6 @@ def test_stop_reaches_a_running_task_and_ends_its_typing(bot: Home, api: Control
     assert not answered(api, ANN, "30")
 
 
-@pytest.mark.smoke
 def test_the_answer_arrives_after_kill_9_and_a_restart(bot: Home, api: Control) -> None:
     """IO-2."""
     gateway = bot.start()

@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from goclaw_py.chat.access import access_texts
 from tests.botapi.control import Control
 from tests.support.process import ROOT, Home, Program, home, telegram, wait_for
@@ -53,7 +51,6 @@ def test_what_one_gateway_works_on_is_stopped_and_drained_from_the_other(
         assert node["pid"] == second.pid
 
 
-@pytest.mark.smoke
 def test_a_stranger_is_let_in_once_whoever_decides_at_which_gateway(
     tmp_path: Path, api: Control, postgres_url: str
 ) -> None:

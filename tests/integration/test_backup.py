@@ -170,6 +170,7 @@ async def test_a_backup_while_others_write_is_of_one_moment(
         await two.script(write)
 
 
+@pytest.mark.slow
 async def test_from_embedded_to_managed_and_back(root: Path, other: Address, file: Path) -> None:
     home = settings_of(None, root / "a")
     await save_empty(home)
@@ -476,6 +477,7 @@ async def test_a_restore_that_is_interrupted_leaves_everything_as_it_was(
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.slow
 async def test_a_restore_that_is_killed_leaves_the_old_rows_or_all_of_the_backup(
     filled: Address, file: Path, tmp_path: Path, moment: str
 ) -> None:

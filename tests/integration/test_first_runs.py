@@ -43,6 +43,7 @@ print(*sorted(imported & {"pydantic_ai", "openai", "anthropic", "mcp", "fastmcp"
 """
 
 
+@pytest.mark.slow
 def test_agents_that_start_together_import_in_one_thread() -> None:
     """Two threads that import ``pydantic_ai`` at once get modules that are not complete."""
     done = subprocess.run(

@@ -308,6 +308,7 @@ async def test_a_clock_that_is_put_back_silences_no_job(postgres_database: Datab
             assert {row.status for row in log} == {OccurrenceStatus.OK}
 
 
+@pytest.mark.slow
 async def test_a_restart_of_the_database_doubles_and_loses_nothing(
     own_server: EmbeddedPostgres,
 ) -> None:

@@ -213,6 +213,7 @@ where datname = current_database() and pid <> pg_backend_pid() and wait_event_ty
 
 
 @pytest.mark.parametrize("version", range(1, LATEST + 1))
+@pytest.mark.slow
 async def test_a_start_goes_on_after_one_that_was_killed_within_a_file(
     empty_database: Database, opened: Connection, tmp_path: Path, version: int
 ) -> None:

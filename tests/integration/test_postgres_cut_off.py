@@ -116,6 +116,7 @@ async def _tried(database: Database, folder: Path, cut_at: int, *, is_late: bool
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["before", "after"])
+@pytest.mark.slow
 async def test_a_connection_that_ends_at_any_packet_is_an_unavailable_database(
     postgres_database: Database, tmp_path_factory: pytest.TempPathFactory, *, is_late: bool
 ) -> None:
@@ -201,6 +202,7 @@ class LossyWire(Wire):
         there.close()
 
 
+@pytest.mark.slow
 async def test_one_dead_connection_condemns_those_that_are_as_old(
     postgres_database: Database,
     tmp_path_factory: pytest.TempPathFactory,

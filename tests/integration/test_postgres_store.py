@@ -216,6 +216,7 @@ async def test_a_database_that_does_not_exist_is_no_outage(postgres_database: Da
     assert not isinstance(caught.value, StoreUnavailable)
 
 
+@pytest.mark.slow
 async def test_a_statement_has_a_time_limit(
     postgres_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +306,7 @@ async def address_of(server: EmbeddedPostgres) -> tuple[Address, int]:
     return address, started.pid
 
 
+@pytest.mark.slow
 async def test_a_server_that_hangs_is_unavailable_within_the_time_limits(
     own_server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:

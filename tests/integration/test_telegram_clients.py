@@ -57,6 +57,7 @@ def asked(api: BotApi, method: str) -> Mapping[str, object]:
     ("module", "other"),
     [("via_ptb", "aiogram"), ("via_aiogram", "telegram"), ("adapter", "telegram aiogram aiohttp")],
 )
+@pytest.mark.slow
 def test_no_library_loads_another(module: str, other: str) -> None:
     """SPEC CHAN-2: each is imported only when it is used."""
     script = (

@@ -77,6 +77,7 @@ def after(cron: CronExpression, zone: ZoneInfo, begin: datetime, end: datetime) 
 
 
 @pytest.mark.parametrize("name", ZONES)
+@pytest.mark.slow
 def test_every_change_of_clocks_goes_as_in_debian(name: str) -> None:
     """Rules R4 to R9: each change of 22 years, with two of the expressions in turn."""
     zone = ZoneInfo(name)

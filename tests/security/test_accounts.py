@@ -112,6 +112,7 @@ async def test_the_owner_of_another_bot_decides_nothing() -> None:
         assert both.bank.paid == 1
 
 
+@pytest.mark.slow
 async def test_a_thousand_strangers_keep_nobody_of_another_bot_out() -> None:
     """Happened: the next one at that bot waits an hour; people, and strangers elsewhere, do not."""
     async with bots() as both:

@@ -48,6 +48,7 @@ def little_memory(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert len(caplog.records) < 10
 
 
+@pytest.mark.slow
 async def test_the_program_of_a_server_writes_a_million_lines(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -122,6 +122,7 @@ def resident() -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.slow
 async def test_hundreds_of_event_streams_leave_room_for_the_operator(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

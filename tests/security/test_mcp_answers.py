@@ -157,6 +157,7 @@ async def test_only_an_answer_gets_an_error(begin: str, end: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.slow
 async def test_an_answer_of_100_mb_fails_its_call_only(way: str, parsed: list[bytes]) -> None:
     async with connected(way) as tools:
         with pytest.raises(ToolFailed, match="too long"):
@@ -195,6 +196,7 @@ async def test_a_message_without_an_end_ends_the_connection(
 
 @pytest.mark.parametrize("way", ["program", "events"])
 @pytest.mark.parametrize("level", ["debug", "info", "warning", "emergency"])
+@pytest.mark.slow
 async def test_log_messages_of_a_server_do_not_fill_the_log(
     way: str, level: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -234,6 +236,7 @@ UNASKED = {
 
 @pytest.mark.parametrize("way", ["program", "events"])
 @pytest.mark.parametrize("said", UNASKED.values(), ids=UNASKED.keys())
+@pytest.mark.slow
 async def test_messages_that_nobody_asked_for_do_not_fill_the_log(
     way: str, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -262,6 +265,7 @@ async def test_messages_that_nobody_asked_for_do_not_fill_the_log(
         ("\u00e9\n", 10_000),
     ],
 )
+@pytest.mark.slow
 async def test_a_million_lines_that_are_no_messages_are_logged_once(
     line: str, times: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -29,7 +29,7 @@ Json = dict[str, object]
 Pieced = Callable[[], Iterator[bytes]]
 OPENAI, ANTHROPIC = Provider.OPENAI, Provider.ANTHROPIC
 WORDS = "All work and no play makes Jack a dull boy. "
-MOST_READ = 16 * 2**20
+MOST_READ = 8 * 2**20
 """What a client may read: its limit, and what is on its way in the buffers of two sockets."""
 
 
@@ -142,9 +142,9 @@ RESPONSES: Mapping[str, tuple[Provider, Pieced]] = {
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that are reached sooner: the sizes differ, what happens is the same."""
-    monkeypatch.setattr(limits, "MOST_BYTES", 2**20)
-    monkeypatch.setattr(limits, "MOST_EVENT_BYTES", 2**18)
-    monkeypatch.setattr(progress, "MOST_CHARS", 100_000)
+    monkeypatch.setattr(limits, "MOST_BYTES", 2**18)
+    monkeypatch.setattr(limits, "MOST_EVENT_BYTES", 2**16)
+    monkeypatch.setattr(progress, "MOST_CHARS", 25_000)
 
 
 async def failure(server: EndlessServer, provider: Provider) -> AgentError:
@@ -230,6 +230,7 @@ async def test_a_response_in_single_characters_ends_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each of them costs a library as much work as a sentence."""
+    monkeypatch.setattr(limits, "MOST_BYTES", 2**20)
     monkeypatch.setattr(progress, "MOST_EVENTS", 2_000)
     error = await failure(EndlessServer(repeated(again=lambda _: chunk({"content": "a"}))), OPENAI)
     assert "far too long" in error.friendly

@@ -106,6 +106,7 @@ async def test_a_zone_that_a_schedule_does_not_need_is_not_stored(tmp_path: Path
     assert len(str(job)) < LONGEST_SENTENCE
 
 
+@pytest.mark.slow
 async def test_an_owner_has_a_limited_number_of_jobs(tmp_path: Path) -> None:
     """And takes nothing from others. Every second is too often for a model, too."""
     schedules = Schedules(tmp_path)

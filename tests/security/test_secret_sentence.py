@@ -210,6 +210,7 @@ def _all_jobs() -> Any:
     return JobQuery()
 
 
+@pytest.mark.slow
 async def test_a_secret_reaches_no_viewer(reader: tuple[Reader, GatewayProcess]) -> None:
     made, _gateway = reader
     found: dict[str, str] = {}
@@ -248,6 +249,7 @@ SEARCHES: Final = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 async def test_no_search_tells_that_a_word_is_there(
     reader: tuple[Reader, GatewayProcess],
 ) -> None:

@@ -153,6 +153,10 @@ async def test_a_time_limit_around_a_run_ends_the_program(tmp_path: Path) -> Non
     assert survivors(tmp_path) == []
 
 
+MANY = 12
+"""Programs at once."""
+
+
 @pytest.mark.parametrize("prompt", ["", "work", "w" * 1_000_000], ids=["none", "short", "long"])
 @pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_one_that_ends_without_reading_has_not_failed(
@@ -162,12 +166,12 @@ def test_one_that_ends_without_reading_has_not_failed(
 
     async def runs() -> list[str]:
         running = program_loop(("true",))
-        asked = [request(prompt, tmp_path) for _ in range(40)]
+        asked = [request(prompt, tmp_path) for _ in range(MANY)]
         ran = await asyncio.gather(*(running.run(each, lambda _: None) for each in asked))
         return [result.text for result in ran]
 
     with asyncio.Runner(loop_factory=factory) as runner:
-        assert runner.run(runs()) == [""] * 40
+        assert runner.run(runs()) == [""] * MANY
 
 
 async def test_without_a_prompt_its_standard_input_is_empty(tmp_path: Path) -> None:

@@ -207,6 +207,7 @@ async def test_what_cannot_be_used_is_a_warning_and_the_gateway_starts(
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
+@pytest.mark.slow
 async def test_a_collector_that_does_not_answer_keeps_nothing_waiting(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -55,6 +55,7 @@ def offered_at_last(*words: str) -> list[str]:
     ("zsh", ".zfunc/_goclaw"),
     ("fish", ".config/fish/completions/goclaw.fish"),
 ])  # fmt: skip
+@pytest.mark.slow
 def test_a_shell_is_set_up(home: Path, tmp_path: Path, shell: str, file: str) -> None:
     # What typer has for its own tests: else it looks at the processes above this one.
     env = os.environ | {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
@@ -138,6 +139,7 @@ def odd_gateway(home: Path, answer: bytes | None) -> Iterator[None]:
     b'HTTP/1.1 200 OK\r\n\r\n[1, {"id": 2}, {"id": null}]',
     b"\xff" * 100_000,
 ])  # fmt: skip
+@pytest.mark.slow
 def test_a_gateway_that_answers_badly_is_no_error(home: Path, answer: bytes | None) -> None:
     with odd_gateway(home, answer):
         assert offered("runs", "show", "0") == []

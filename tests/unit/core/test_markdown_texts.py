@@ -243,6 +243,7 @@ GROWING = {
 
 
 @pytest.mark.parametrize("grow", GROWING.values(), ids=GROWING.keys())
+@pytest.mark.slow
 def test_the_work_grows_no_faster_than_the_text(grow: Callable[[int], str]) -> None:
     assert steps(grow(200)) < 3 * steps(grow(100)) + 1000
 

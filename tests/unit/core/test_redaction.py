@@ -135,6 +135,7 @@ PATTERNS = {"key": LIKE_A_KEY, "secret": LIKE_A_SECRET, "known": KNOWN}
 
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 @pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.slow
 def test_twice_the_text_is_at_most_about_twice_the_work(
     pattern: re.Pattern[str], piece: str
 ) -> None:

@@ -120,6 +120,7 @@ SLOWNESS = st.sampled_from([0.0, 0.0, 0.3, 1.0, 3.0])
     slow=st.fixed_dictionaries({}, optional=dict.fromkeys(CALLS, SLOWNESS)),
 )
 @example(10.0, {"request": 3.0, "answer": 3.0, "open_draft": 3.0, "finish_run": 1.0})
+@pytest.mark.slow
 def test_no_reply_is_visible_twice_without_a_line_that_says_so(
     kill_at_s: float, slow: dict[str, float]
 ) -> None:

@@ -283,6 +283,7 @@ def row(
 
 
 @pytest.mark.parametrize("seed", range(30))
+@pytest.mark.slow
 def test_a_forecast_agrees_with_the_real_services(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,6 +162,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS.keys())
+@pytest.mark.slow
 def test_a_bomb_ends_soon(text: str) -> None:
     began = time.process_time()
     parts = render(text)

@@ -277,6 +277,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.slow
 def test_a_hostile_reply_does_not_hang_the_gateway(piece: str) -> None:
     """A quadratic pattern would take minutes here."""
     reply = f"H{piece * (60_000 // len(piece))} x {T} " + "x" * 301
