@@ -375,7 +375,7 @@ async def test_hanging_texts_delay_neither_signs_nor_polls(api: BotApi, library:
     """SPEC IO-5: a text that waits too long for a connection was certainly not sent."""
     api.say(ANN, "hello")
     api.fault(Fault("sendMessage", FaultKind.HANG, count=64))
-    async with connected(library, api.url, send_timeout_s=600) as client:
+    async with connected(library, api.url, timeout_s=600) as client:
         sends = [asyncio.create_task(hang(client)) for _ in range(64)]
         await api.wait_calls("sendMessage", 64, timeout_s=60)
         # Much less than a text hangs, and much more than a call takes, also on a busy machine.

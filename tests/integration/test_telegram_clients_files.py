@@ -17,11 +17,13 @@ from channels.telegram.client import (
     Text,
     Upload,
 )
+from channels.telegram.settings import Library
 from goclaw_py.core.errors import ChatGone, NotSent, RateLimited, Undeliverable
 from goclaw_py.core.messages import FileKind
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.botapi.files import FileKind as StoredKind
 from tests.botapi.files import png
+from tests.support.bot_clients import connected
 
 pytestmark = pytest.mark.real_time
 pytest_plugins = ["tests.support.telegram_fixtures"]
@@ -171,19 +173,21 @@ async def test_an_upload_that_is_cancelled_closes_its_file_and_its_connection(
     await client.send_file(HERE, upload(tmp_path), reply_to=None)
 
 
-async def test_hanging_files_delay_no_text(api: BotApi, client: BotClient, tmp_path: Path) -> None:
+async def test_hanging_files_delay_no_text(api: BotApi, library: Library, tmp_path: Path) -> None:
+    api.say(ANN, "hello")
     api.fault(Fault("sendDocument", FaultKind.HANG, count=4))
-    sends = [
-        asyncio.create_task(client.send_file(HERE, upload(tmp_path), reply_to=None))
-        for _ in range(4)
-    ]
-    await api.wait_calls("sendDocument", 4)
-    async with asyncio.timeout(0.8):
+    async with connected(library, api.url, timeout_s=30) as client:
+        sends = [
+            asyncio.create_task(client.send_file(HERE, upload(tmp_path), reply_to=None))
+            for _ in range(4)
+        ]
+        await api.wait_calls("sendDocument", 4)
         await client.send_message(HERE, Text("through"))
         await client.send_action(HERE, "upload_document")
-    for send in sends:
-        send.cancel()
-    await asyncio.wait(sends)
+        assert not any(send.done() for send in sends)
+        for send in sends:
+            send.cancel()
+        await asyncio.wait(sends)
 
 
 async def test_more_files_than_connections_wait_for_each_other(

@@ -15,10 +15,12 @@ from tests.botapi.server import TOKEN
 
 @asynccontextmanager
 async def connected(
-    library: Library, url: str, *, token: str = TOKEN, send_timeout_s: float = 1
+    library: Library, url: str, *, token: str = TOKEN, timeout_s: float = 1
 ) -> AsyncIterator[BotClient]:
-    """A client over this library. A connection may take a second."""
-    settings = TelegramSettings(token, url, send_timeout_s=send_timeout_s, connect_timeout_s=1)
+    """A client over this library. Connecting and sending may each take so long."""
+    settings = TelegramSettings(
+        token, url, send_timeout_s=timeout_s, connect_timeout_s=min(timeout_s, 10)
+    )
     client = await client_class(library).open(settings)
     try:
         yield client
