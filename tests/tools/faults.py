@@ -167,7 +167,7 @@ def suite_for(path: str, root: Path) -> list[list[str]]:
     near = [file for file in files if any(w in file.read_text(encoding="utf-8") for w in words)]
     parts = path.removesuffix(".py").removeprefix("goclaw_py/").split("/")
     mirrored = [root / "tests/unit" / parts[0]]
-    if parts[0] == "store":
+    if parts[0] in ("records", "store"):  # records are imported by the package's name
         mirrored.append(root / "tests/contract")
     far = [one for one in mirrored if one.exists()] or [root / "tests/unit"]
     groups = ([str(one.relative_to(root)) for one in group] for group in (near, far))
