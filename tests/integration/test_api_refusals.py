@@ -36,6 +36,7 @@ UNKNOWN = {"row_id": "987654321", "number": "99", "occurrence": "nobody", "heart
 
 MADE_OR_EMPTY = {
     ("put", "/api/schedule/{slug}"),  # makes it
+    ("get", "/api/sessions/{key}/asides"),  # has none
     ("get", "/api/sessions/{key}/history"),  # has none
     ("post", "/api/sessions/{key}/stop"),  # nothing runs there
     ("post", "/api/sessions/{key}/reset"),  # has nothing to forget

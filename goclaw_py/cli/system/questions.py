@@ -121,18 +121,17 @@ class SetupQuestions:
         return self.answers
 
     def _check_options(self) -> None:
-        """Refuse a wrong option before the first question."""
+        """Refuse a wrong option before the first question. Others may be missing yet."""
         before = self.answers
-        given = self._given
-        for option, changes in (
-            ("--model", {} if given.model in (None, OFFLINE) else {"model": given.model}),
-            ("--timezone", {} if given.timezone is None else {"timezone": given.timezone}),
-        ):
+        model = None if self._given.model == OFFLINE else self._given.model
+        for name, given in (("model", model), ("timezone", self._given.timezone)):
             try:
-                if changes:
-                    self._accept(**changes)
+                if given is not None:
+                    self._accept(**{name: given})
             except SettingError as error:
-                raise typer.BadParameter(_reason(error), param_hint=option) from None
+                for one in error.errors:
+                    if one.key.rpartition(".")[2] == name:
+                        raise typer.BadParameter(_reason(one), param_hint=f"--{name}") from None
         self.answers = before
 
     def confirm(self, question: str) -> bool:

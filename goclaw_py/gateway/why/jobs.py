@@ -278,7 +278,7 @@ def _cures(job: Job, row: LoggedOccurrence, job_id: str) -> list[Cure]:
 
 
 _NOW: Final = ("Run it now", "goclaw jobs run {job}")
-_PROGRAM: Final = ("Change the program that it runs", "goclaw jobs edit {job} --command -- PROGRAM")
+_PROGRAM: Final = ("Change the program that it runs", "goclaw jobs edit {job} --help")
 _TO: Final = (
     ("Send its results to the last chat", "goclaw jobs edit {job} --to last"),
     ("Or write to the agent in the chat that should get the result", ""),

@@ -273,7 +273,7 @@ async def test_only_a_new_schedule_lets_a_model_switch_on_what_failures_switched
 async def test_a_job_whose_agent_or_channel_is_gone_can_still_be_changed_otherwise() -> None:
     rig = Rig(agents=(HELPER, MAIN_AGENT))
     await rig.service.create(DRAFT, PERSON)
-    gone = draft(target=Target("gone", "default", "1"))
+    gone = draft(slug="gone", target=Target("gone", "default", "1"))
     await rig.service.create(gone, OPERATORS)
     rig.opens(agents=(MAIN_AGENT,))
     paused = await rig.service.edit("look", JobChange(state=JobState.PAUSED), PERSON)
@@ -281,7 +281,7 @@ async def test_a_job_whose_agent_or_channel_is_gone_can_still_be_changed_otherwi
     with pytest.raises(BadJob, match="there is no agent 'helper'"):
         await rig.service.edit("look", JobChange(state=JobState.ACTIVE), PERSON)
     rig.opens(places=PLACES)
-    assert (await rig.service.edit("look", JobChange(name="x"), OPERATORS)).spec.name == "x"
+    assert (await rig.service.edit("gone", JobChange(name="x"), OPERATORS)).spec.name == "x"
 
 
 @pytest.mark.parametrize(("by", "limited"), [(PERSON, True), (MODEL, True), (FOR_THEM, False)])
