@@ -255,7 +255,7 @@ class ConsoleChannel(PlainChannel):
             raise NotSent("the console is closed")
         if chat not in self._terminals:
             raise NotSent(f"no terminal is attached to chat {chat}")
-        facts = message.run_id, message.file, message.buttons, message.draft
+        facts = message.run_id, message.file, message.buttons, message.draft, message.rich
         said = TerminalMessage(uuid4().hex, message.text, *facts)
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         sending = _Sending(chat, said, future)

@@ -26,6 +26,7 @@ class TerminalMessage:
 
     ``file`` is a file with ``text`` as its caption. ``buttons`` are pressed with ``press``.
     ``replaces`` is the receipt of an earlier message in whose place it stands, if there is one.
+    ``rich``: ``text`` is Markdown; else, as of answers to commands, it is shown as it is.
     """
 
     receipt: str
@@ -34,6 +35,7 @@ class TerminalMessage:
     file: OutFile | None = None
     buttons: tuple[tuple[Button, ...], ...] = ()
     replaces: str | None = None
+    rich: bool = False
 
     @property
     def data(self) -> list[str]:

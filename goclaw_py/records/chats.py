@@ -115,6 +115,7 @@ class Aside:
         id: Of a command its external id, of a message the channel's id.
         replaces: The channel's id of an earlier message that it replaces, if it does.
         run_id: The run that failed.
+        rich: Whether the text is Markdown.
     """
 
     at: datetime
@@ -123,6 +124,7 @@ class Aside:
     id: str
     replaces: str | None = None
     run_id: RunId | None = None
+    rich: bool = False
 
 
 class ChatStore(Protocol):

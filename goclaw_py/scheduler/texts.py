@@ -11,7 +11,7 @@ from goclaw_py.scheduler.views import LaneView, RunView, WaitsFor
 _NO_LIMIT: Final = 1 << 31
 
 _REASONS = {
-    Reason.STOPPED: "stopped by /stop",
+    Reason.STOPPED: "stopped by a person",
     Reason.STOPPED_ALL: "stopped by /stopall",
     Reason.QUEUE_DROPPED: "the queue was full, so the oldest message was dropped",
     Reason.QUEUE_FULL: "the queue was full, so the new message was rejected",

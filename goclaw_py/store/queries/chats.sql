@@ -162,13 +162,13 @@ with here as (
     from sessions as s
     where s.key = $1
 )
-select a.at, a.role, a.text, a.id, a.replaces, a.run_id
+select a.at, a.role, a.text, a.id, a.replaces, a.run_id, a.rich
 from here
 cross join lateral (
     (
         select
             received_at as at, 'user' as role, message ->> 'text' as text, external_id as id,
-            null as replaces, null as run_id, inbox.id as place
+            null as replaces, null as run_id, false as rich, inbox.id as place
         from inbox
         where session = here.key and state = 'done' and kind = 'command'
           and message ->> 'press' is null
@@ -178,7 +178,8 @@ cross join lateral (
     union all
     (
         select
-            created_at, 'assistant', message ->> 'text', external_id, message ->> 'draft', null, id
+            created_at, 'assistant', message ->> 'text', external_id, message ->> 'draft', null,
+            (message -> 'rich')::boolean, id
         from outbox
         where channel = here.channel and account = here.account and chat = here.chat
           and (session = here.key or session is null) and state = 'sent'
@@ -189,7 +190,7 @@ cross join lateral (
     )
     union all
     (
-        select o.created_at, 'assistant', o.text, o.external_id, o.draft, r.id, o.id
+        select o.created_at, 'assistant', o.text, o.external_id, o.draft, r.id, o.rich, o.id
         from (
             select id, outcome
             from runs
@@ -200,7 +201,7 @@ cross join lateral (
         cross join lateral (
             select
                 id, created_at, external_id, state, message ->> 'text' as text,
-                message ->> 'draft' as draft
+                message ->> 'draft' as draft, (message -> 'rich')::boolean as rich
             from outbox
             where message ->> 'run_id' = r.id
             order by id

@@ -65,6 +65,7 @@ class MemoryChats(MemoryPart):
                 row.external_id or "",
                 said.draft,
                 said.run_id,
+                said.rich,
             )
             line = row.created_at, 1, row.id, aside
             is_ours = here.target is not None and row.chat == _key(here.target)

@@ -350,7 +350,7 @@ async def replaced() -> Explanation:
 
 @CASES.question("The answer stopped in the middle")
 @CASES.answer(
-    "ended.stopped", "was cancelled: stopped by /stop", "goclaw deliveries incoming retry 1"
+    "ended.stopped", "was cancelled: stopped by a person", "goclaw deliveries incoming retry 1"
 )
 async def stopped() -> Explanation:
     return await behind("/stop")

@@ -36,6 +36,8 @@ class Line:
             chosen it.
         receipt: The id of a message that is in no history, by which its buttons name it.
         is_remembered: Whether it is an entry of the history, which the agent reads.
+        is_markdown: Whether its text is Markdown; else it is shown as it is.
+        is_answered: Whether it is an answered question of a tool.
     """
 
     entry: StoredEntry
@@ -45,6 +47,8 @@ class Line:
     message: str = ""
     receipt: str = ""
     is_remembered: bool = True
+    is_markdown: bool = True
+    is_answered: bool = False
 
     @property
     def text(self) -> str:
@@ -93,10 +97,17 @@ def lines_of(
     for line in found:
         begun.setdefault(line.entry.run_id, line.entry.at)
     begun.pop(None, None)
-    # An answer stands below what it answers, also if more was said meanwhile.
-    return sorted(
-        found, key=lambda line: (begun.get(line.entry.run_id, line.entry.at), line.entry.at)
-    )
+
+    def place(line: Line) -> tuple[datetime, datetime]:
+        at = line.entry.at
+        if line.is_answered:
+            # Above the answer of the run that went on with it.
+            spans = ((begun[run], one.at) for run, one in last.items() if run in begun)
+            return next((since for since, until in spans if since <= at < until), at), at
+        # An answer stands below what it answers, also if more was said meanwhile.
+        return begun.get(line.entry.run_id, at), at
+
+    return sorted(found, key=place)
 
 
 def _line(entry: StoredEntry, run: StoredRun | None) -> Line:
@@ -156,7 +167,14 @@ def _asides(
         receipt = "" if is_typed else one.id
         run = runs.get(one.run_id) if one.run_id else None
         line = _line(entry, run)
-        found[one.id] = replace(line, message=own, receipt=receipt, is_remembered=False)
+        found[one.id] = replace(
+            line,
+            message=own,
+            receipt=receipt,
+            is_remembered=False,
+            is_markdown=one.rich,
+            is_answered=text != one.text,
+        )
     return list(found.values())
 
 

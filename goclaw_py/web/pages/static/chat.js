@@ -514,7 +514,7 @@ const events = {
     growing.delete(run_id);
     showStop();
   },
-  said: ({ receipt, text, run_id, file, buttons, replaces }) => {
+  said: ({ receipt, text, run_id, file, buttons, replaces, rich }) => {
     const words = text.replace(ANSWERED, "$1: $2");
     // What tools did, which is not undone, is in further lines.
     const isQuiet = isSilent && !run_id && !words.includes("\n");
@@ -522,8 +522,8 @@ const events = {
       shown.add(receipt);
       if (!isQuiet) notifyOf(words || file?.name || "", receipt);
       const before = replaces && ofReceipt("li", replaces);
-      if (before) showAgain(before, receipt, words, buttons);
-      else if (!isQuiet && !isQuestion(buttons)) showSaid(receipt, words, run_id, file, buttons);
+      if (before) showAgain(before, receipt, words, buttons, rich);
+      else if (!isQuiet && !isQuestion(buttons)) showSaid(receipt, words, run_id, file, buttons, rich);
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
     if (!run_id && forgets) catchUp();
@@ -546,14 +546,21 @@ const events = {
 };
 
 // A message that takes the place of an earlier one.
-function showAgain(item, receipt, words, buttons) {
+function showAgain(item, receipt, words, buttons, rich) {
   item.dataset.receipt = receipt;
   item.querySelector(".buttons")?.remove();
-  format(item, words, true);
+  write(item, words, rich);
   addButtons(item, receipt, buttons);
 }
 
-function showSaid(receipt, words, run, file, buttons) {
+// The answer to a command is shown as it is.
+function write(item, words, rich) {
+  if (rich) return format(item, words, true);
+  item.dataset.text = words;
+  Object.assign(item.querySelector(".words"), { className: "words plain", textContent: words });
+}
+
+function showSaid(receipt, words, run, file, buttons, rich) {
   // The message replaces what was streamed of it.
   for (const draft of items("[data-draft]")) if (draft.dataset.draft === run) draft.remove();
   const item = run && growing.get(run);
@@ -566,7 +573,7 @@ function showSaid(receipt, words, run, file, buttons) {
   const last = file && run && talk.lastElementChild?.dataset.of === run ? talk.lastElementChild : null;
   const answer = there || last || add("assistant", "", run);
   answer.dataset.receipt = receipt;
-  if (!there && words) format(answer, words, true);
+  if (!there && words) write(answer, words, rich);
   else if (!last && !there) answer.querySelector(".words").remove();
   if (file) answer.lastElementChild.before(filesList([{ run, ...file }]));
   addButtons(answer, receipt, buttons);
