@@ -28,12 +28,13 @@ _UNITS = {
     **dict.fromkeys(("d", "day", "days"), timedelta(days=1)),
 }
 _UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
-_SPAN = rf"[0-9]{{1,{_MOST_DIGITS}}}\s*(?:{_UNIT})"
+_SPAN = rf"(?:[0-9]{{1,{_MOST_DIGITS}}}|an?)\s*(?:{_UNIT})\b"
 _REGULAR = rf"(?:[0-9]{{1,{_MOST_DIGITS}}}\s*)?(?:{_UNIT})"
 _PARTS = re.compile(r"(\S+)\s*(.*)", re.DOTALL)
 _FIELD = re.compile(r"(?=.*[0-9*])(?=.*[*,/#-])[0-9a-z*,/#-]+", re.IGNORECASE | re.ASCII)
 """Matches a field of a cron expression, not a word."""
-_SPAN_PARTS = re.compile(r"([0-9]*)\s*([a-z]+)", re.IGNORECASE)
+_SPAN_PARTS = re.compile(r"(?:([0-9]*)|an?\s+)\s*([a-z]+)", re.IGNORECASE)
+_HOUR = re.compile(r"((?:tomorrow\s+)?[0-9]{1,2})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ async def _search(turn: OfflineTurn, **arguments: object) -> dict[str, Any]:
 
 
 def _span(text: str) -> timedelta:
-    """Parse a duration such as ``10 minutes`` or ``hour``."""
+    """Parse a duration such as ``10 minutes``, ``an hour`` or ``hour``."""
     match = _SPAN_PARTS.fullmatch(text)
     assert match is not None, "the pattern of the phrase lets nothing else through"
     return int(match[1] or "1") * _UNITS[match[2].lower()]
@@ -76,6 +77,8 @@ async def _remind_in(turn: OfflineTurn) -> str:
 async def _remind_at(turn: OfflineTurn) -> str:
     here = await _here(turn)
     when = " ".join(word for word in turn.said.split() if word.lower() != "at")
+    if _HOUR.fullmatch(when):
+        when += ":00"
     try:
         moment = parse_moment(when, now=here.now, zone=here.zone)
     except BadSchedule as error:
@@ -98,6 +101,8 @@ async def _remind(turn: OfflineTurn, moment: datetime, here: _Here) -> str:
 
 async def _every(turn: OfflineTurn) -> str:
     seconds = _span(turn.said) // timedelta(seconds=1)
+    if not seconds:
+        raise ToolFailed("that is no interval; say for example `every 10 minutes stretch`")
     return await _again_and_again(turn, "interval", str(seconds), turn.rest)
 
 

@@ -74,6 +74,9 @@ def chat(
     if not answered:
         typer.echo(f"goclaw: some messages got no answer within {wait:g} s (see --wait)", err=True)
         raise typer.Exit(ExitCode.FAILED)
+    if here.failed:
+        typer.echo(f"goclaw: a run ended without its answer: {here.failed}", err=True)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 async def _talk(path: Path, here: LocalChat) -> bool:
@@ -116,6 +119,8 @@ class LocalChat:
         self._wait_s = wait_s
         self._agent = agent
         self.answered = True
+        self.failed = ""
+        """How a run without an answer ended, if the input was piped."""
 
     async def __call__(
         self, control: Control, terminals: Terminals, *, outlives: bool = False
@@ -128,6 +133,8 @@ class LocalChat:
             self.answered = await conversation.run(
                 lambda: settled(control, self._chat), self._wait_s
             )
+            if conversation.failed and not conversation.interactive:
+                self.failed = conversation.failed.value.replace("_", " ")
 
     async def greeting(self, control: Control) -> list[str]:
         """Return lines that say which chat this is, and what was answered before."""

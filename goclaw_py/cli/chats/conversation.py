@@ -14,7 +14,8 @@ from goclaw_py.cli.chats.transcript import ChatDisplay, Transcript
 from goclaw_py.cli.terminal import Terminal
 from goclaw_py.core.errors import NoGateway, NotFound, StoreUnavailable
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.run_events import LineReceived
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import LineReceived, RunEnded
 from goclaw_py.operations.control import Control
 from goclaw_py.records import OutboxQuery, OutboxState, Session, SessionQuery
 
@@ -26,6 +27,7 @@ SEEN_ROWS: Final = 1000
 
 _LOOK_S: Final = 0.3
 _RETRY_S: Final = (0.5, 1.0, 2.0, 5.0)
+_ANSWERED: Final = (Outcome.COMPLETED, Outcome.INTERRUPTED)
 _UNSENT: Final = (OutboxState.WAITING, OutboxState.SENDING)
 
 
@@ -52,12 +54,15 @@ class TerminalConversation:
         self._chat = chat
         self._agent = agent
         self._outlives = outlives and terminal.interactive
+        self.interactive = terminal.interactive
         self._transcript = transcript or Transcript(interactive=terminal.interactive)
         self._prefix = uuid4().hex[:12]
         self._count = 0
         self._interrupted_at: float | None = None
         self._leave = asyncio.Event()
         self._side: set[asyncio.Task[None]] = set()
+        self.failed: Outcome | None = None
+        """How the last run without an answer ended."""
         self._shown: set[str] = set()
         """Receipts of messages that were written; without a confirmation they come again."""
 
@@ -122,6 +127,8 @@ class TerminalConversation:
     async def _show(self, event: ChatEvent) -> None:
         if isinstance(event, LineReceived) and event.message_id.startswith(self._prefix):
             return  # it was typed here
+        if isinstance(event, RunEnded) and event.outcome not in _ANSWERED:
+            self.failed = event.outcome
         receipt = event.receipt if isinstance(event, TerminalMessage) else ""
         if receipt not in self._shown:
             await self._terminal.write(self._transcript.show(event))

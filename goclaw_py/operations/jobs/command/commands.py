@@ -90,13 +90,13 @@ def run(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
             text = f"started run {found.run}\nto follow it: goclaw runs follow {found.run}"
     else:
         document, text, reason = {"status": found.value}, found.value, _REFUSED[found]
+    is_away = found is RunNow.OFF and enabled
     if as_json:
         show_json(dict[str, str | None], document)
-    else:
+    elif not is_away:
         typer.echo(text)
     if not reason:
         return
-    is_away = found is RunNow.OFF and enabled
     typer.echo(f"goclaw: {'no gateway is running here' if is_away else reason}", err=True)
     raise typer.Exit(ExitCode.UNREACHABLE if is_away else ExitCode.FAILED)
 

@@ -47,6 +47,7 @@ from goclaw_py.operations.jobs.command import texts as words
 from goclaw_py.operations.jobs.command.texts import (
     JobName,
     JobSnapshot,
+    NamedJob,
     OfJob,
     operator,
     routed,
@@ -216,6 +217,7 @@ def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:
 @with_wide
 def runs(
     ctx: typer.Context,
+    name: NamedJob = None,
     job: OfJob = None,
     outcome: Annotated[str | None, choice(OccurrenceStatus)] = None,
     limit: Limit = 50,
@@ -229,15 +231,14 @@ def runs(
 
     For a deleted job give its full id with --job.
     """
+    of_job, given = job or name, outcome or status
 
     async def ask(control: Control) -> list[LoggedOccurrence]:
-
-        given = outcome or status
         wanted = None if given is None else OccurrenceStatus(given)
-        return await control.jobs.log(job, operator(), limit=limit, status=wanted)
+        return await control.jobs.log(of_job, operator(), limit=limit, status=wanted)
 
     def show_all(found: list[LoggedOccurrence]) -> None:
-        _show_log(found, with_job=job is None)
+        _show_log(found, with_job=of_job is None, is_filtered=given is not None)
 
     answer(ctx, ask, Printer(list[LoggedOccurrence], show_all, as_json))
 
@@ -254,7 +255,7 @@ _LOG = (
 )
 
 
-def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
+def _show_log(rows: list[LoggedOccurrence], *, with_job: bool, is_filtered: bool = False) -> None:
     found = [
         (
             *((row.slug,) if with_job else ()),
@@ -269,7 +270,8 @@ def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
         )
         for row in rows
     ]
-    show_table((*(("JOB",) if with_job else ()), *_LOG), found, empty="no runs yet")
+    none = "no matching runs" if is_filtered else "no runs yet"
+    show_table((*(("JOB",) if with_job else ()), *_LOG), found, empty=none)
 
 
 _Due = tuple[datetime, Job]
