@@ -407,6 +407,18 @@ async def test_the_end_of_a_pipe_waits_for_the_answers_in_bounded_time() -> None
     assert asyncio.get_running_loop().time() - before < 6
 
 
+async def test_how_a_run_without_an_answer_ended_is_known() -> None:
+    talk = Talk(interactive=False)
+    talk.hears(RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.INTERRUPTED))
+    talk.hears(RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.COMPLETED))
+    await asyncio.sleep(1)
+    known = [talk.conversation.failed]
+    talk.hears(RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.FAILED))
+    await talk.until(lambda: talk.conversation.failed)
+    assert [*known, talk.conversation.failed] == [None, Outcome.FAILED]
+    assert await talk.end()
+
+
 async def test_a_gateway_that_goes_away_ends_the_conversation() -> None:
     service = FakeTerminal()
     service.type("hello")

@@ -47,7 +47,6 @@ from goclaw_py.operations.jobs.command import texts as words
 from goclaw_py.operations.jobs.command.texts import (
     JobName,
     JobSnapshot,
-    NamedJob,
     OfJob,
     operator,
     routed,
@@ -217,7 +216,6 @@ def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:
 @with_wide
 def runs(
     ctx: typer.Context,
-    name: NamedJob = None,
     job: OfJob = None,
     outcome: Annotated[str | None, choice(OccurrenceStatus)] = None,
     limit: Limit = 50,
@@ -231,14 +229,14 @@ def runs(
 
     For a deleted job give its full id with --job.
     """
-    of_job, given = job or name, outcome or status
+    given = outcome or status
 
     async def ask(control: Control) -> list[LoggedOccurrence]:
         wanted = None if given is None else OccurrenceStatus(given)
-        return await control.jobs.log(of_job, operator(), limit=limit, status=wanted)
+        return await control.jobs.log(job, operator(), limit=limit, status=wanted)
 
     def show_all(found: list[LoggedOccurrence]) -> None:
-        _show_log(found, with_job=of_job is None, is_filtered=given is not None)
+        _show_log(found, with_job=job is None, is_filtered=given is not None)
 
     answer(ctx, ask, Printer(list[LoggedOccurrence], show_all, as_json))
 

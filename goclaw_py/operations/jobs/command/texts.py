@@ -49,15 +49,6 @@ JobName = Annotated[
         help="Short name of the job, its id, or a unique beginning of the id.",
     ),
 ]
-NamedJob = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[JOB]",
-        callback=lambda text: None if text is None else valid_job_name(text),
-        autocompletion=completion.jobs,
-        help="The same as --job.",
-    ),
-]
 OfJob = Annotated[
     str | None,
     typer.Option(

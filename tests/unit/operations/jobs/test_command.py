@@ -324,7 +324,7 @@ def test_a_run_by_hand_needs_a_gateway(goclaw: Shell, jobs: JobControl) -> None:
     # Without a gateway there is none.
     jobs.connected = False
     nobody = "goclaw: no gateway is running here\n"
-    assert goclaw("jobs", "run", "poll") == Done(ExitCode.UNREACHABLE, "off\n", nobody)
+    assert goclaw("jobs", "run", "poll") == Done(ExitCode.UNREACHABLE, "", nobody)
     jobs.rules = JobCreationRules(jobs.rules.profile, enabled=False)
     got = goclaw("jobs", "run", "poll")
     assert (got.code, got.err) == (1, "goclaw: jobs are turned off (scheduler.enabled = false)\n")

@@ -138,6 +138,17 @@ def test_commands_and_their_answers_stand_where_they_came() -> None:
     assert [line.is_remembered for line in lines].count(False) == 3
 
 
+def test_an_answered_question_stands_above_the_answer_of_its_run() -> None:
+    history = [entry(Role.USER, "write", 1), entry(Role.ASSISTANT, "Wrote it.", 5)]
+    question = "🔐 May I call this tool?\n\nwrite_file\n\nFrom: Ann\n\n✅ Allowed once by Ann."
+    asides = [aside(Role.ASSISTANT, question, 3), aside(Role.ASSISTANT, "Noted.", 4)]
+    lines = lines_of(history, [], None, asides)
+    assert [line.text for line in lines] == [
+        "write", "write_file: ✅ Allowed once by Ann.", "Wrote it.", "Noted.",
+    ]  # fmt: skip
+    assert [line.is_markdown for line in lines] == [True, False, True, False]
+
+
 def test_what_was_said_before_a_new_conversation_is_not_shown() -> None:
     asides = [aside(Role.USER, "/status", 1), aside(Role.USER, "/New", 2)]
     asides += [aside(Role.ASSISTANT, "Forgotten.", 3), aside(Role.USER, "/new", 4, "local:m:new")]
