@@ -21,8 +21,8 @@ _CANDIDATES: Final = 10
 async def find_session(store: Store, part: str, unstored: Iterable[SessionKey] = ()) -> SessionKey:
     """Return the session with this key, of this chat (``telegram:5``), or with a part in its key.
 
-    Otherwise that with a part in its name. ``unstored`` are sessions whose first request waits.
-    Raises ``NotFound``.
+    Otherwise that with this name, or a part in its name. ``unstored`` are sessions whose first
+    request waits. Raises ``NotFound``.
     """
     unstored = {*unstored}
     if part in unstored or await store.session(SessionKey(part)) is not None:
@@ -33,18 +33,24 @@ async def find_session(store: Store, part: str, unstored: Iterable[SessionKey] =
     if of_chat := [one.key for one in stored if target is not None and one.target == target]:
         return session_named(of_chat, "", part)
     if not any(part in key for key in keys):
-        named = await store.sessions(SessionQuery(search=part, limit=_CANDIDATES + 1))
-        return session_named([one.key for one in named], "", part)
+        named = await store.sessions(SessionQuery(search=part, limit=_SEARCHED))
+        known = await store.names({one.target for one in named if one.target})
+        exact = [one for one in named if one.target and known.targets.get(one.target) == part]
+        return session_named([one.key for one in exact or named], "", part)
     return session_named(keys, part)
 
 
 def session_named(keys: Iterable[SessionKey], part: str, wanted: str = "") -> SessionKey:
     """Return the session with this part in its key; for an agent's name, its only direct chat.
 
+    The only key that ends with the part, as its last id, comes before those that go on after it.
     ``wanted`` is what was asked for, if that is not ``part``. Raises ``NotFound``, with the
     candidates, chats first.
     """
     found = [key for key in keys if part in key]
+    ending = [key for key in found if part and key.endswith(f":{part}")]
+    if len(ending) == 1:
+        return ending[0]
     chats = [key for key in found if agent_of(key) == part and is_direct_chat(key)]
     candidates = sorted(
         chats if len(chats) == 1 else found, key=lambda key: (key not in chats, key)

@@ -164,8 +164,11 @@ async def test_a_session_is_found_by_its_key_or_by_a_unique_part_of_it() -> None
         assert (await control.sessions.get("telegram:bob")).key == session_of("bob")
         with pytest.raises(NotFound, match="there is no session 'carl'"):
             await control.sessions.get("carl")
-        with pytest.raises(NotFound, match=r"session 'ann' is not unique: .*anna") as caught:
-            await control.sessions.get("ann")
+        # A whole id wins over a longer one.
+        assert (await control.sessions.get("ann")).key == session_of("ann")
+        assert (await control.sessions.get("direct:ann")).key == session_of("ann")
+        with pytest.raises(NotFound, match=r"session 'nn' is not unique: .*anna") as caught:
+            await control.sessions.get("nn")
         assert "…" not in str(caught.value)
         with pytest.raises(NotFound, match="not unique"):
             await control.sessions.get("telegram")

@@ -67,11 +67,17 @@ async def test_a_name_is_forgotten_with_the_approval_of_its_person() -> None:
 async def test_a_session_is_found_by_the_name_of_its_chat() -> None:
     """SPEC OPS-1: a part of the key comes first; of several the candidates are listed."""
     async with a_process() as gateway:
-        for chat, name in (("7", "Anna"), ("8", "Annabel"), ("anna", "Zoe")):
+        for chat, name in (
+            ("7", "Anna"),
+            ("8", "Annabel"),
+            ("9", "Ben"),
+            ("10", "Ben 2"),
+            ("anna", "Zoe"),
+        ):
             told = replace(message("hi", chat=chat), sender=Sender(chat, name))
             await gateway.gateway.accept([told])
         await asyncio.sleep(60)
-        for part, chat in (("annabel", "8"), ("anna", "anna"), ("ZOE", "anna")):
+        for part, chat in (("annabel", "8"), ("Ben", "9"), ("anna", "anna"), ("ZOE", "anna")):
             assert (
                 await gateway.control.sessions.get(part)
             ).key == f"agent:main:telegram:direct:{chat}"
