@@ -156,6 +156,12 @@ async def _answer(
         typed, hint = {**typed, "revision": ""}, _GONE
     is_new = action == "/jobs/new"
     said, wrong = "" if error is None else _sentence(error), _wrong(error)
+    is_marked, preview = wrong in job_fields.SHOWN, await _preview(service, typed, job)
+    problem = said
+    if isinstance(error, BadJob) and is_marked:
+        # Its label stands above it, so its key is not needed.
+        problem = sentence(error.allowed)
+        preview = None if preview is not None and preview.get("error") == said else preview
     facts: Facts = {
         "title": "New job" if is_new else f"Edit {'a job' if job is None else job.spec.title}",
         "path": "/jobs",
@@ -164,11 +170,11 @@ async def _answer(
         "action": action,
         "typed": typed,
         # What is wrong stands at its field: there is no need to say it twice.
-        "error": "" if error is None else _MARKED if wrong in job_fields.SHOWN else said,
-        "problem": said,
+        "error": "" if error is None else _MARKED if is_marked else said,
+        "problem": problem,
         "hint": hint,
         "wrong": wrong,
-        "preview": await _preview(service, typed, job),
+        "preview": preview,
         **await _suggestions(service, typed),
     }
     status = 200 if error is None else status_of(error)

@@ -367,27 +367,27 @@ async def test_with_whom_a_chat_is_may_be_known(browser: Browser, control: FakeC
 
 
 @pytest.mark.parametrize(("wrong", "sentence"), [
-    ({"expression": ""}, "expression: enter a schedule."),
+    ({"expression": ""}, "Enter a schedule."),
     ({"expression": "99 * * * *"}, "Invalid cron expression"),
     ({"expression": "1 h"}, "Invalid interval"),
     ({"expression": "2020-01-01 09:00"}, "that time is over"),
     ({"expression": "someday"}, "is not a time"),
     ({"zone": "Berlin"}, "did you mean Europe/Berlin?"),
-    ({"text": " "}, "prompt: "),
-    ({"does": "command"}, "does: must be prompt or message."),
-    ({"target": "nobody"}, "target: must be last, none"),
-    ({"notify": "loudly"}, "notify: must be one of"),
-    ({"slug": "Ä"}, "slug: must be 1 to 64"),
-    ({"retries": "many"}, "retries: must be a whole number"),
-    ({"retries": "-1"}, "retries: must be a whole number"),
-    ({"run_timeout": "nan"}, "run_timeout: must be a time such as"),
-    ({"usd": "much"}, "usd: must be a number"),
-    ({"on_busy": "panic"}, "on_busy: must be one of"),
-    ({"session": "key"}, "session: a session key needs"),
-    ({"max_runs": "0"}, "max_runs: must be at least 1."),
-    ({"max_runs": "9" * 5000}, "max_runs: must be a whole number"),
-    ({"not_after": "yesterday"}, "not_after: 'yesterday' is not a time"),
-    ({"name": "a\x00b"}, "name: must not contain control characters."),
+    ({"text": " "}, "Is required."),
+    ({"does": "command"}, "Must be prompt or message."),
+    ({"target": "nobody"}, "Must be last, none"),
+    ({"notify": "loudly"}, "Must be one of"),
+    ({"slug": "Ä"}, "Must be 1 to 64"),
+    ({"retries": "many"}, "Must be a whole number"),
+    ({"retries": "-1"}, "Must be a whole number"),
+    ({"run_timeout": "nan"}, "Must be a time such as"),
+    ({"usd": "much"}, "Must be a number"),
+    ({"on_busy": "panic"}, "Must be one of"),
+    ({"session": "key"}, "A session key needs"),
+    ({"max_runs": "0"}, "Must be at least 1."),
+    ({"max_runs": "9" * 5000}, "Must be a whole number"),
+    ({"not_after": "yesterday"}, "'yesterday' is not a time"),
+    ({"name": "a\x00b"}, "Must not contain control characters."),
 ])  # fmt: skip
 async def test_a_form_that_cannot_be_comes_back_as_it_was_typed(
     wrong: dict[str, str], sentence: str, browser: Browser, jobs: Jobs
@@ -590,7 +590,7 @@ async def test_what_is_wrong_is_told_beside_its_field(browser: Browser) -> None:
     text = await browser.refuses("/jobs/new", 422, **NEW | {"retries": "many"})
     beside = text.partition('name="retries"')[2].partition("<label")[0]
     assert "autofocus" in beside
-    assert '<p class="problem" id="went-wrong">retries: must be a whole number' in beside
+    assert '<p class="problem" id="went-wrong">Must be a whole number' in beside
     text = await browser.refuses("/jobs/new", 422, **NEW | {"expression": "61 * * * *"})
     assert text.count("61 is not from 0 to 59") == 1
     assert 'aria-describedby="preview"' in text
