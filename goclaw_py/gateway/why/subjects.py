@@ -29,6 +29,7 @@ from goclaw_py.operations.explanation import Cure, Explanation, Subject, Subject
 from goclaw_py.operations.heartbeats import why as heartbeats
 from goclaw_py.operations.jobs.lookup import find_jobs
 from goclaw_py.operations.nodes import why as nodes
+from goclaw_py.operations.sessions.lookup import with_whole_id
 from goclaw_py.records import JobQuery, SessionQuery
 from goclaw_py.schedule.jobs.models import Job
 
@@ -290,6 +291,7 @@ async def _sessions(src: Sources, about: str) -> list[FoundSubject]:
     live = () if src.container is None else (run.session for run in src.container.dispatcher.runs())
     stored = (one.key for one in await src.store.sessions(SessionQuery(limit=SEARCHED)))
     keys = sorted({key for key in (*stored, *live) if about in key})
+    keys = with_whole_id(keys, about) or keys
     own = [key for key in keys if agent_of(key) == about and is_direct_chat(key)]
     spoken = [key for key in keys if is_direct_chat(key) or peer_of(key).value == "group"]
     return [_session(src, key) for key in (own if len(own) == 1 else spoken or keys)]

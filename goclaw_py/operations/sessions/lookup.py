@@ -40,6 +40,12 @@ async def find_session(store: Store, part: str, unstored: Iterable[SessionKey] =
     return session_named(keys, part)
 
 
+def with_whole_id(keys: Iterable[SessionKey], part: str) -> list[SessionKey]:
+    """Return the key that ends with a part as its last id; [] if none or several do."""
+    found = [key for key in keys if part and key.endswith(f":{part}")]
+    return found if len(found) == 1 else []
+
+
 def session_named(keys: Iterable[SessionKey], part: str, wanted: str = "") -> SessionKey:
     """Return the session with this part in its key; for an agent's name, its only direct chat.
 
@@ -48,8 +54,7 @@ def session_named(keys: Iterable[SessionKey], part: str, wanted: str = "") -> Se
     candidates, chats first.
     """
     found = [key for key in keys if part in key]
-    ending = [key for key in found if part and key.endswith(f":{part}")]
-    if len(ending) == 1:
+    if ending := with_whole_id(found, part):
         return ending[0]
     chats = [key for key in found if agent_of(key) == part and is_direct_chat(key)]
     candidates = sorted(
