@@ -13,9 +13,9 @@ from goclaw_py.chat.terminals import ChatEvent, TerminalMessage, Terminals
 from goclaw_py.cli.chats.transcript import ChatDisplay, Transcript
 from goclaw_py.cli.terminal import Terminal
 from goclaw_py.core.errors import NoGateway, NotFound, StoreUnavailable
-from goclaw_py.core.ids import AgentName
+from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.core.run_events import LineReceived, RunEnded
+from goclaw_py.core.run_events import LineReceived, RunEnded, RunStarted
 from goclaw_py.operations.control import Control
 from goclaw_py.records import OutboxQuery, OutboxState, Session, SessionQuery
 
@@ -62,7 +62,8 @@ class TerminalConversation:
         self._leave = asyncio.Event()
         self._side: set[asyncio.Task[None]] = set()
         self.failed: Outcome | None = None
-        """How the last run without an answer ended."""
+        """How the last run with messages of this terminal ended, if it has not answered them."""
+        self._own_runs: set[RunId] = set()
         self._shown: set[str] = set()
         """Receipts of messages that were written; without a confirmation they come again."""
 
@@ -124,11 +125,16 @@ class TerminalConversation:
             finally:
                 await _close(events)
 
+    def _is_own(self, message_id: str) -> bool:
+        return message_id.startswith(self._prefix)
+
     async def _show(self, event: ChatEvent) -> None:
-        if isinstance(event, LineReceived) and event.message_id.startswith(self._prefix):
+        if isinstance(event, LineReceived) and self._is_own(event.message_id):
             return  # it was typed here
-        if isinstance(event, RunEnded) and event.outcome not in _ANSWERED:
-            self.failed = event.outcome
+        if isinstance(event, RunStarted) and any(map(self._is_own, event.messages)):
+            self._own_runs.add(event.run_id)
+        if isinstance(event, RunEnded) and event.run_id in self._own_runs:
+            self.failed = self.failed if event.outcome in _ANSWERED else event.outcome
         receipt = event.receipt if isinstance(event, TerminalMessage) else ""
         if receipt not in self._shown:
             await self._terminal.write(self._transcript.show(event))

@@ -409,8 +409,12 @@ async def test_the_end_of_a_pipe_waits_for_the_answers_in_bounded_time() -> None
 
 async def test_how_a_run_without_an_answer_ended_is_known() -> None:
     talk = Talk(interactive=False)
+    talk.service.type("error")
+    await talk.until(lambda: talk.terminals.said)
+    # That of another terminal, such as one that this one stops.
+    talk.hears(RunEnded(RunId("other"), fakes.LOCAL, Outcome.CANCELLED))
+    talk.hears(RunStarted(fakes.RUN_ID, fakes.LOCAL, (talk.terminals.said[0][1],)))
     talk.hears(RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.INTERRUPTED))
-    talk.hears(RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.COMPLETED))
     await asyncio.sleep(1)
     known = [talk.conversation.failed]
     talk.hears(RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.FAILED))
