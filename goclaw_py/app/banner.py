@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from goclaw_py.app.parts import OWN, Parts
+from goclaw_py.app.parts import Parts
 from goclaw_py.config.models import Settings
+from goclaw_py.core.web_links import OWN_CHANNELS
 
 OFFLINE = "offline"
 ONLY_CONSOLE = "this terminal only"
@@ -23,7 +24,7 @@ def banner(
     for name, agent in list(settings.agents.items())[:2]:
         hint = f"  (needs no API key; {model})"
         yield f"  agent     {name}: {agent.model}{hint if agent.model == OFFLINE else ''}"
-    outside = [f"{name}/{account}" for name, account in parts.channels if name not in OWN]
+    outside = [f"{name}/{account}" for name, account in parts.channels if name not in OWN_CHANNELS]
     yield f"  channels  {', '.join(outside) or f'{ONLY_CONSOLE}; {telegram}'}"
     if web is not None:
         serves_api = settings.web.serves_api(has_hooks=bool(parts.hooks))

@@ -67,6 +67,7 @@ class _Validator:
 
 def _chat_rules(settings: Settings) -> Mapping[Place, ChatRules]:
     """Return the chat rules; imported here because only ``goclaw why`` needs them."""
-    from goclaw_py.app.parts import CONSOLE, chat_rules  # noqa: PLC0415
+    from goclaw_py.app.parts import chat_rules  # noqa: PLC0415
+    from goclaw_py.core.session_keys import CONSOLE  # noqa: PLC0415
 
     return chat_rules(settings, {place: place[0] == CONSOLE for place in account_places(settings)})

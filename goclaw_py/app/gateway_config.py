@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from goclaw_py.agents import is_model, program_loop
-from goclaw_py.app.parts import OWN, Parts
+from goclaw_py.app.parts import Parts
 from goclaw_py.config import accounts, heartbeat_policy, job_profile, plans, source_token
 from goclaw_py.config.agents import DEFAULT_DAY_USD, DayBudget
 from goclaw_py.config.models import Settings
@@ -19,6 +19,7 @@ from goclaw_py.core.ids import AgentName
 from goclaw_py.core.redaction import Redactor
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.web_links import OWN_CHANNELS
 from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.records import Place, WorkStore
 from goclaw_py.runs.budget_tracker import Limits
@@ -128,8 +129,8 @@ def job_rules(settings: Settings) -> JobCreationRules:
 
 def account_places(settings: Settings) -> tuple[Place, ...]:
     """Return the channel accounts of a gateway."""
-    own = [(name, DEFAULT_ACCOUNT) for name in OWN]
-    return *own, *((a.channel, a.name) for a in accounts(settings) if a.channel not in OWN)
+    own = [(name, DEFAULT_ACCOUNT) for name in OWN_CHANNELS]
+    return *own, *((a.channel, a.name) for a in accounts(settings) if a.channel not in OWN_CHANNELS)
 
 
 def job_setup(settings: Settings, store: WorkStore | None, clock: Clock) -> JobSetup:

@@ -34,9 +34,9 @@ from goclaw_py.core.approvals import ApprovalPolicy, OnUncertain
 from goclaw_py.core.errors import GoclawError, SettingError
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, AccessRules
+from goclaw_py.core.session_keys import CONSOLE, DEFAULT_ACCOUNT, AccessRules
 from goclaw_py.core.targets import TARGET_FORM, parse_target
-from goclaw_py.core.web_links import WEB, WEB_PLACE
+from goclaw_py.core.web_links import OWN_CHANNELS, WEB, WEB_PLACE
 from goclaw_py.records import Place
 from goclaw_py.runs.agent_loop import AgentLoop
 from goclaw_py.runs.session_settings import ChatRules
@@ -47,9 +47,6 @@ from goclaw_py.web.hooks import collect_hooks
 log = logging.getLogger(__name__)
 
 GROUP = "goclaw_py.channels"
-CONSOLE = "console"
-OWN = (CONSOLE, WEB)
-"""The channels that always exist, and have no server."""
 
 _CLOSE_S = 8.0
 """Seconds that a part may take to close: programs of MCP servers get 4 s before they are killed."""
@@ -168,7 +165,7 @@ def build_channels(settings: Settings) -> dict[Place, Channel]:
     own = folder.with_name("guest-uploads")
     channels[WEB_PLACE] = kinds[CONSOLE].build(WEB, {"uploads": own, **limits})
     for account in accounts(settings):
-        if account.channel in OWN:
+        if account.channel in OWN_CHANNELS:
             continue
         kind = kinds.get(account.channel)
         if kind is None:
@@ -463,7 +460,7 @@ def _target(settings: Settings, agent: AgentName, text: str) -> Target:
         raise settings.error(path, text, f"must have the form {TARGET_FORM}")
     channels = settings.channels
     accounts_of = {
-        **{name: [DEFAULT_ACCOUNT] for name in OWN},
+        **{name: [DEFAULT_ACCOUNT] for name in OWN_CHANNELS},
         **{name: [DEFAULT_ACCOUNT, *section.accounts] for name, section in channels.items()},
     }
     if target.account not in accounts_of.get(target.channel, ()):

@@ -20,7 +20,7 @@ from goclaw_py.app.database import Database
 from goclaw_py.app.gateway_config import gateway_config
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.loop import end, unless
-from goclaw_py.app.parts import CONSOLE, Parts, close_part
+from goclaw_py.app.parts import Parts, close_part
 from goclaw_py.app.status import GatewayHealth, Snapshots
 from goclaw_py.app.systemd import NO_MANAGER, Manager
 from goclaw_py.chat.terminals import Terminals
@@ -31,7 +31,7 @@ from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.errors import StoreError, StoreUnavailable
 from goclaw_py.core.ids import NodeId
 from goclaw_py.core.retry import retry_until_available
-from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.core.session_keys import CONSOLE, DEFAULT_ACCOUNT
 from goclaw_py.core.time.clocks import SharedClock
 from goclaw_py.core.web_links import WEB_PLACE
 from goclaw_py.gateway.container import Container

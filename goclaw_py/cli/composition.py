@@ -163,18 +163,22 @@ async def probe_channels(
 
     ``limit_s`` is the timeout of each, at most and by default ``PROBE_S``.
     """
-    from goclaw_py.app.parts import OWN, build_channels  # noqa: PLC0415
+    from goclaw_py.app.parts import build_channels  # noqa: PLC0415
+    from goclaw_py.core.web_links import OWN_CHANNELS  # noqa: PLC0415
 
     wait_s = PROBE_S if limit_s is None else min(limit_s, PROBE_S)
     channels = build_channels(settings)
     answers = await asyncio.gather(
-        *(_probed(channel, wait_s, ask=place[0] not in OWN) for place, channel in channels.items())
+        *(
+            _probed(channel, wait_s, ask=place[0] not in OWN_CHANNELS)
+            for place, channel in channels.items()
+        )
     )
     names = [(name, f"{name}/{account}") for name, account in channels]
     return [
         (shown, answer)
         for (name, shown), answer in zip(names, answers, strict=True)
-        if name not in OWN
+        if name not in OWN_CHANNELS
     ]
 
 

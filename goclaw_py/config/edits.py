@@ -26,7 +26,7 @@ from goclaw_py.config.origins import KeyPath, Origin
 from goclaw_py.config.show import dotted, shown
 from goclaw_py.config.sources import Layer, Tree
 from goclaw_py.config.types import EnvText, Flag
-from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.core.session_keys import CONSOLE, DEFAULT_ACCOUNT
 from goclaw_py.operations.settings.models import OriginKind, SettingValue
 
 MAX_PATH_CHARS: Final = 300
@@ -36,8 +36,6 @@ _NAMED: Final = "*"
 """Stands for a key that users chose."""
 
 _KEY: Final = re.compile(r'[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)+"')
-_CONSOLE: Final = "console"
-"""The channel that exists without settings, too."""
 
 
 def _keys(model: type[BaseModel], *above: str) -> Iterator[KeyPath]:
@@ -184,10 +182,10 @@ def _missing(base: Settings, path: KeyPath) -> str:
         names = list(base.lanes if section == "lanes" else base.agents)
         noun = section.removesuffix("s")
         return "" if name in names else f"there is no such {noun}; use one of {', '.join(names)}"
-    if section != "channels" or name == _CONSOLE:
+    if section != "channels" or name == CONSOLE:
         return ""
     if name not in base.channels:
-        known = ", ".join([*base.channels, _CONSOLE])
+        known = ", ".join([*base.channels, CONSOLE])
         return f"there is no such channel; use one of {known}"
     accounts = base.channels[name].by_name
     account = path[3] if path[2] == "accounts" else DEFAULT_ACCOUNT

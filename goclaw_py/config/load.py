@@ -16,7 +16,7 @@ from goclaw_py.config.lanes import OF_CHILDREN
 from goclaw_py.config.masking import A_TABLE, HIDDEN, Plain, may_have_secrets, printable
 from goclaw_py.config.models import AccountSettings, ChannelSettings, Settings
 from goclaw_py.config.origins import KeyPath, Origin, Origins
-from goclaw_py.config.policies import CONSOLE, problems
+from goclaw_py.config.policies import problems
 from goclaw_py.config.sign_in import GroupRules, WebOpenid, WebProxy
 from goclaw_py.config.sources import (
     SECTIONS,
@@ -33,7 +33,7 @@ from goclaw_py.core.net.database_url import url_problem
 from goclaw_py.core.net.proxies import is_loopback
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.core.text import requirement
-from goclaw_py.core.web_links import WEB
+from goclaw_py.core.web_links import OWN_CHANNELS
 
 
 def find_file(config: Path | None, env: Mapping[str, str]) -> tuple[Path, Path | None]:
@@ -218,7 +218,7 @@ def _cross_check(settings: Settings) -> Iterator[SettingError]:
         if DEFAULT_ACCOUNT in channel.accounts:
             what = f"set it in [channels.{name}] instead"
             yield settings.error((*path, "accounts", DEFAULT_ACCOUNT), A_TABLE, what)
-        if name in (CONSOLE, WEB):
+        if name in OWN_CHANNELS:
             yield from _check_own(settings, path, channel)
 
 

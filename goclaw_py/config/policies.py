@@ -15,7 +15,7 @@ from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import BadHours
 from goclaw_py.core.ids import CRON_LANE, AgentName, LaneName
 from goclaw_py.core.messages import Target
-from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.core.session_keys import CONSOLE, DEFAULT_ACCOUNT
 from goclaw_py.core.time.machine_zone import machine_zone
 from goclaw_py.core.web_links import WEB
 from goclaw_py.schedule.heartbeat.active_hours import ActiveHours, read_hours
@@ -52,8 +52,6 @@ def job_profile(settings: Settings, env: Mapping[str, str] | None = None) -> Pro
 
 # ---------------------------------------------------------------------------- heartbeat
 
-CONSOLE: Final = "console"
-"""The channel that always exists."""
 
 Path_ = tuple[str, ...]
 Problem = tuple[Path_, object, str]

@@ -25,18 +25,14 @@ from typing import Final
 
 from goclaw_py.core.ids import JobId, SessionKey
 from goclaw_py.core.messages import Target
-from goclaw_py.core.session_keys import chat_of, job_of
-from goclaw_py.core.web_links import WEB
+from goclaw_py.core.session_keys import CONSOLE, chat_of, job_of
+from goclaw_py.core.web_links import OWN_CHANNELS
 
 SHORT_ID: Final = len("01a20492-c3f7-7c11")
 """Characters of a short id: the time in ms and 12 random bits.
 
 With the time alone, runs that were due at the same time would have the same short id.
 """
-
-_CONSOLE: Final = "console"
-_TITLED: Final = (_CONSOLE, WEB)
-"""The channels whose conversations have titles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +88,7 @@ def display_name(key: str, known: KnownNames) -> str:
 def name_in_sentence(chat: Target, known: KnownNames) -> str:
     """Return the name of a chat where a title alone would read as the name of a person."""
     name = display_name(address(chat), known)
-    is_title = chat.channel in _TITLED and name == known.targets.get(_whole(chat))
+    is_title = chat.channel in OWN_CHANNELS and name == known.targets.get(_whole(chat))
     return f"conversation “{name}”" if is_title else name
 
 
@@ -118,7 +114,7 @@ def sender_words(sender: str) -> str:
     conversation.
     """
     person = _person(sender)
-    if person is None or person.channel not in _TITLED:
+    if person is None or person.channel not in OWN_CHANNELS:
         return sender
     return f"{person.channel} {person.chat}"
 
@@ -128,7 +124,7 @@ def operator_in(chat: Target) -> str:
 
     A person there has the id of their chat, which says nothing to people.
     """
-    return "the operator" if chat.channel == _CONSOLE else ""
+    return "the operator" if chat.channel == CONSOLE else ""
 
 
 def short_id(whole: str) -> str:

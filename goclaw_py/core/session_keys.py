@@ -14,6 +14,9 @@ from goclaw_py.core.outcomes import Trigger
 
 DEFAULT_ACCOUNT = "default"
 
+CONSOLE: Final = "console"
+"""The channel of terminals, and of the chat of the dashboard."""
+
 _NO_CHATS: Final = frozenset({"cron", "heartbeat", "subagent", "delegate", "api"})
 """The words in place of a channel in the keys of sessions that are not chats."""
 
@@ -38,7 +41,7 @@ def is_chat_name(text: str) -> bool:
 def console_chat(session: SessionKey) -> str:
     """Return the name of a conversation of the console; "" for any other session."""
     chat = chat_of(session)
-    is_console = chat is not None and (chat.channel, chat.account) == ("console", DEFAULT_ACCOUNT)
+    is_console = chat is not None and (chat.channel, chat.account) == (CONSOLE, DEFAULT_ACCOUNT)
     return chat.chat if chat is not None and is_console else ""
 
 

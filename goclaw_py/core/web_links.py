@@ -12,12 +12,15 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Final
 
-from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, is_chat_name
+from goclaw_py.core.session_keys import CONSOLE, DEFAULT_ACCOUNT, is_chat_name
 
 WEB: Final = "web"
 """The channel of invited people."""
 
 WEB_PLACE: Final = (WEB, DEFAULT_ACCOUNT)
+
+OWN_CHANNELS: Final = (CONSOLE, WEB)
+"""The channels that always exist: what they say is read here, and no service is behind them."""
 
 LINK_LASTS: Final = timedelta(days=7)
 """How long an unused link is valid."""

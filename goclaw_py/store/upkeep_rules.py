@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.core.web_links import WEB
+from goclaw_py.core.web_links import OWN_CHANNELS
 from goclaw_py.records.upkeep import RetentionReport
 
 FINISHED_KEPT: Final = timedelta(days=7)
@@ -20,7 +20,7 @@ UNREAD_KEPT: Final = timedelta(days=1)
 MOST_UNREAD: Final = 20
 """The number of such answers in a chat."""
 
-READ_LATER: Final = ("console", WEB)
+READ_LATER: Final = OWN_CHANNELS
 """Channels that deliver only while somebody looks, and whose people can read the history."""
 
 RUNS_KEPT: Final = timedelta(days=90)

@@ -15,7 +15,7 @@ from typing import Final
 from goclaw_py.chat import commands
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
 from goclaw_py.core.chat_commands import GUEST_MENU, MENU, Command, TypedCommand
-from goclaw_py.core.web_links import WEB
+from goclaw_py.core.web_links import OWN_CHANNELS
 
 _NOT_COMMANDS: Final = ("handlers", "registry")
 
@@ -25,13 +25,11 @@ _EXAMPLES: Final = (
     "/timezone Europe/Paris - set your time zone",
 )
 _REPLY_EXAMPLE: Final = "Reply /stop to one of your messages to stop only that one."
-_WITHOUT_REPLIES: Final = ("console", WEB)
-"""The channels in which a message cannot be a reply to another one."""
 _OWNER_EXAMPLES: Final = ("/heartbeat add every 2h: is the build green?", "/mute until 18:00")
 
 
 async def _help(use: CommandUse) -> str:
-    can_reply = use.row.message.target.channel not in _WITHOUT_REPLIES
+    can_reply = use.row.message.target.channel not in OWN_CHANNELS
     return help_text(owner=use.is_by_owner, can_reply=can_reply)
 
 

@@ -11,6 +11,7 @@ from goclaw_py.config import accounts, job_profile
 from goclaw_py.config.secrets import secret_files
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.messages import Target
+from goclaw_py.core.session_keys import CONSOLE
 from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.web.sockets import socket_path
 
@@ -99,7 +100,7 @@ def _problem(facts: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
 def _dead_target(facts: DoctorFacts, job: Job) -> str | None:
     """Return why the results of a job cannot be delivered; None if they can."""
     target = job.spec.target
-    if not isinstance(target, Target) or target.channel == "console":
+    if not isinstance(target, Target) or target.channel == CONSOLE:
         return None
     places = {(one.channel, one.name) for one in accounts(facts.settings)}
     if (target.channel, target.account) not in places:

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from goclaw_py.core.errors import NoGateway
+from goclaw_py.core.session_keys import CONSOLE
 from goclaw_py.operations.control import Control
 from goclaw_py.schedule.jobs.models import NOT_IN_NAMES, SLUG
 from goclaw_py.web.pages.services import PageServices, Query, back_to
@@ -39,8 +40,6 @@ RANGES: Final[Mapping[str, tuple[str, timedelta | None]]] = {
 Today is the day of budgets and of the first page, in UTC.
 """
 
-_CONSOLE: Final = "console"
-"""Every gateway has this channel, also for the chat in the dashboard."""
 
 TAB: Final = "show"
 PLACES: Final = ("before", "page", "in")
@@ -85,7 +84,7 @@ async def of_agent(control: Control) -> Field:
 
 async def channels(service: PageServices, query: Query) -> list[str]:
     """Return the channels of the gateway and of stored messages, and the one an address names."""
-    known = {*await service.control.deliveries.channels(), _CONSOLE}
+    known = {*await service.control.deliveries.channels(), CONSOLE}
     with suppress(NoGateway):
         known |= {view.name for view in (await service.control.lanes.status()).channels}
     named = query.get("channel", "")

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import platform
-from typing import Final
 
 from starlette.routing import Route
 
 from goclaw_py.core.errors import NotFound, StoreUnavailable
 from goclaw_py.core.text import sentence
-from goclaw_py.core.web_links import WEB
+from goclaw_py.core.web_links import OWN_CHANNELS
 from goclaw_py.observability.readiness import Health
 from goclaw_py.operations.nodes.operations import NodesView
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
-
-_OWN: Final = ("console", WEB)
-"""The channels that always exist: terminals and the dashboard, and invited people."""
 
 
 async def _nodes(service: PageServices) -> NodesView | None:
@@ -36,7 +32,7 @@ def routes(service: PageServices, health: Health | None) -> list[Route]:
             "nodes": await _nodes(service),
             "checks": () if health is None else health.readiness().checks,
             "python": platform.python_version(),
-            "alone": all(one.name in _OWN for one in status.channels),
+            "alone": all(one.name in OWN_CHANNELS for one in status.channels),
         }
 
     async def explain(query: Query) -> Facts:

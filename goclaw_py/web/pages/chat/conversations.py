@@ -23,7 +23,7 @@ from goclaw_py.chat.terminals import Uploads
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, SessionKey
 from goclaw_py.core.messages import Role, Target
-from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, FIRST_CHAT, chat_of, is_chat_name
+from goclaw_py.core.session_keys import CONSOLE, DEFAULT_ACCOUNT, FIRST_CHAT, chat_of, is_chat_name
 from goclaw_py.core.text import first_words, without_markdown
 from goclaw_py.core.web_links import (
     FIRST_CONVERSATION,
@@ -46,7 +46,6 @@ from goclaw_py.web.pages.rendering import Read
 
 LISTED: Final = 100
 
-_CHANNEL: Final = "console"
 _MOST: Final = 1000
 _MOST_FOUND: Final = 20
 """The number of conversations that are found by what was said in them."""
@@ -100,7 +99,7 @@ class Conversations:
 
     guest = ""
     """The guest whose conversations these are; "" is the operator."""
-    channel = _CHANNEL
+    channel = CONSOLE
     first = FIRST_CHAT
     """The conversation that is shown if none is named."""
 
@@ -123,7 +122,7 @@ class Conversations:
         """Return the chat of a conversation. Raises ``ValueError`` for an impossible name."""
         if not is_chat_name(name):
             raise ValueError("a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
-        return Target(_CHANNEL, DEFAULT_ACCOUNT, name)
+        return Target(CONSOLE, DEFAULT_ACCOUNT, name)
 
     async def find(self, name: str, agent: str = "") -> Conversation:
         """Return a conversation by its name; it keeps its agent.
@@ -153,7 +152,7 @@ class Conversations:
         case.
         """
         found = await self.control.sessions.list(
-            SessionQuery(channel=_CHANNEL, search=search, limit=LISTED)
+            SessionQuery(channel=CONSOLE, search=search, limit=LISTED)
         )
         more = await self._with_text(search, found)
         both = sorted((*found, *more), key=attrgetter("last_active_at"), reverse=True)
@@ -174,7 +173,7 @@ class Conversations:
 
     def name_in(self, chat: Target) -> str:
         """Return the name of the conversation in a chat; "" for other chats."""
-        return chat.chat if (chat.channel, chat.thread) == (_CHANNEL, None) else ""
+        return chat.chat if (chat.channel, chat.thread) == (CONSOLE, None) else ""
 
     async def _with_text(self, search: str, found: Iterable[Session]) -> list[Session]:
         """Return further conversations in which a person or the agent has said a text."""
@@ -212,7 +211,7 @@ class Conversations:
                 name := self.name_of(session.key),
                 session.agent,
                 # Without a title it has the name that any chat of a channel has.
-                "" if (title := names[session.key]) == f"{_CHANNEL} {name}" else title,
+                "" if (title := names[session.key]) == f"{CONSOLE} {name}" else title,
                 session,
             )
             for session in sessions

@@ -14,12 +14,13 @@ import pytest
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.app.apply_settings import SettingsApplier
 from goclaw_py.app.gateway_config import gateway_dependencies, heartbeat_setup, job_setup, scheduler
-from goclaw_py.app.parts import CONSOLE, build_parts
+from goclaw_py.app.parts import build_parts
 from goclaw_py.config import load
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import SettingChanged, SettingError, StoreUnavailable
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Target
+from goclaw_py.core.session_keys import CONSOLE
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.operations.settings.live import LiveSettings
