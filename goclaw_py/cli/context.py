@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
 
 import typer
 
@@ -284,6 +284,10 @@ def confirm(question: str, *, yes: bool, shown: Iterable[str] = ()) -> None:
         raise typer.Abort
 
 
+YES_OR_NO: Final = {"y": True, "yes": True, "n": False, "no": False}
+"""The answers to a question, in lower case."""
+
+
 def is_agreed(question: str) -> bool:
     """Return the answer of a person in the terminal; by default no. Raises ``EOFError``.
 
@@ -294,8 +298,8 @@ def is_agreed(question: str) -> bool:
         line = sys.stdin.readline()
         if not line:
             raise EOFError  # Ctrl-D
-        if (word := line.strip().lower()) in ("", "n", "no", "y", "yes"):
-            return word.startswith("y")
+        if (word := line.strip().lower() or "n") in YES_OR_NO:
+            return YES_OR_NO[word]
         typer.echo("goclaw: answer y or n", err=True)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from goclaw_py.cli.chats.conversation import TerminalConversation
     from goclaw_py.config import Settings
     from goclaw_py.core.ids import AgentName
+    from goclaw_py.core.outcomes import Outcome
     from goclaw_py.operations.control import Control
 
 CONSOLE_CHAT: Final = "local"
@@ -75,7 +76,8 @@ def chat(
         typer.echo(f"goclaw: some messages got no answer within {wait:g} s (see --wait)", err=True)
         raise typer.Exit(ExitCode.FAILED)
     if here.failed:
-        typer.echo(f"goclaw: a run ended without its answer: {here.failed}", err=True)
+        words = here.failed.value.replace("_", " ")
+        typer.echo(f"goclaw: a run ended without its answer: {words}", err=True)
         raise typer.Exit(ExitCode.FAILED)
 
 
@@ -119,8 +121,8 @@ class LocalChat:
         self._wait_s = wait_s
         self._agent = agent
         self.answered = True
-        self.failed = ""
-        """How a run without an answer ended, if the input was piped."""
+        self.failed: Outcome | None = None
+        """See ``TerminalConversation``."""
 
     async def __call__(
         self, control: Control, terminals: Terminals, *, outlives: bool = False
@@ -133,8 +135,7 @@ class LocalChat:
             self.answered = await conversation.run(
                 lambda: settled(control, self._chat), self._wait_s
             )
-            if conversation.failed and not conversation.interactive:
-                self.failed = conversation.failed.value.replace("_", " ")
+            self.failed = conversation.failed
 
     async def greeting(self, control: Control) -> list[str]:
         """Return lines that say which chat this is, and what was answered before."""

@@ -16,6 +16,7 @@ from goclaw_py.core.errors import NoGateway, NotFound, StoreUnavailable
 from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import LineReceived, RunEnded, RunStarted
+from goclaw_py.core.session_keys import CONSOLE
 from goclaw_py.operations.control import Control
 from goclaw_py.records import OutboxQuery, OutboxState, Session, SessionQuery
 
@@ -54,7 +55,6 @@ class TerminalConversation:
         self._chat = chat
         self._agent = agent
         self._outlives = outlives and terminal.interactive
-        self.interactive = terminal.interactive
         self._transcript = transcript or Transcript(interactive=terminal.interactive)
         self._prefix = uuid4().hex[:12]
         self._count = 0
@@ -62,7 +62,7 @@ class TerminalConversation:
         self._leave = asyncio.Event()
         self._side: set[asyncio.Task[None]] = set()
         self.failed: Outcome | None = None
-        """How the last run with messages of this terminal ended, if it has not answered them."""
+        """How the last run with piped messages ended, if it has not answered them."""
         self._own_runs: set[RunId] = set()
         self._shown: set[str] = set()
         """Receipts of messages that were written; without a confirmation they come again."""
@@ -129,12 +129,13 @@ class TerminalConversation:
         return message_id.startswith(self._prefix)
 
     async def _show(self, event: ChatEvent) -> None:
-        if isinstance(event, LineReceived) and self._is_own(event.message_id):
-            return  # it was typed here
-        if isinstance(event, RunStarted) and any(map(self._is_own, event.messages)):
-            self._own_runs.add(event.run_id)
-        if isinstance(event, RunEnded) and event.run_id in self._own_runs:
-            self.failed = self.failed if event.outcome in _ANSWERED else event.outcome
+        match event:
+            case LineReceived() if self._is_own(event.message_id):
+                return  # it was typed here
+            case RunStarted() if any(map(self._is_own, event.messages)):
+                self._own_runs.add(event.run_id)
+            case RunEnded() if event.run_id in self._own_runs and event.outcome not in _ANSWERED:
+                self.failed = None if self._terminal.interactive else event.outcome
         receipt = event.receipt if isinstance(event, TerminalMessage) else ""
         if receipt not in self._shown:
             await self._terminal.write(self._transcript.show(event))
@@ -243,7 +244,7 @@ async def unsent(control: Control, chat: str) -> int:
     for state in _UNSENT:
         for row in await control.deliveries.outbox(OutboxQuery(limit=SEEN_ROWS, state=state)):
             target = row.message.target
-            found += (target.channel, target.chat) == ("console", chat)
+            found += (target.channel, target.chat) == (CONSOLE, chat)
     return found
 
 

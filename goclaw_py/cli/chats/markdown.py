@@ -15,11 +15,11 @@ from rich.segment import Segment
 from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.cli.chats.transcript import (
     DIM,
-    ELSEWHERE,
     NORMAL,
     ToolQuestions,
     file_line,
     possible_decisions,
+    received_line,
 )
 from goclaw_py.cli.output import folded, plain
 from goclaw_py.core.ids import RunId
@@ -184,8 +184,8 @@ class MarkdownTranscript:
                 return said + (self.note(plain(file_line(file))) if file else "")
             case OpenButtons(message):
                 return self.show(message) if possible_decisions(message) else ""
-            case LineReceived(_, _, text, files):
-                return self.note(plain(f"{ELSEWHERE} {text or ', '.join(files)}"))
+            case LineReceived():
+                return self.note(received_line(event))
 
     def _stream(self, run_id: RunId, text: str) -> str:
         # The message of a run that is over may be late, or have gone to another terminal.

@@ -24,8 +24,6 @@ from goclaw_py.core.run_events import (
     RunWaiting,
 )
 
-ELSEWHERE: Final = "›"  # noqa: RUF001  (as in the prompt)
-"""Before what was typed in another terminal."""
 PROMPT: Final = "\x1b[1;36m›\x1b[0m "  # noqa: RUF001  (meant to look like a prompt)
 _CLEAR_LINE: Final = "\r\x1b[K"
 DIM: Final = "\x1b[2m"
@@ -153,8 +151,8 @@ class Transcript:
                 return self._message(plain(said), run_id) + self.prompt() if said else ""
             case OpenButtons(message):
                 return self.show(message) if possible_decisions(message) else ""
-            case LineReceived(_, _, text, files):
-                return self.note(plain(f"{ELSEWHERE} {text or ', '.join(files)}"))
+            case LineReceived():
+                return self.note(received_line(event))
 
     def _stream(self, run_id: RunId, text: str) -> str:
         if run_id in self._hidden or (self._open is not None and self._open != run_id):
@@ -224,6 +222,11 @@ def possible_decisions(message: TerminalMessage) -> set[Decision]:
     """Return the possible answers if a message asks about a tool call, else none."""
     found = {decision_of(one.data) for row in message.buttons for one in row}
     return {one for one in found if one is not None}
+
+
+def received_line(event: LineReceived) -> str:
+    """Return what was typed in another terminal, or sent there as files, as in its input line."""
+    return plain(f"› {event.text or ', '.join(event.files)}")  # noqa: RUF001
 
 
 def file_line(file: OutFile | None) -> str:

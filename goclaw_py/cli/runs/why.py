@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
@@ -82,38 +81,20 @@ def _checked(options: Cli) -> Explanation:
 
 
 def _show(found: Explanation) -> None:
-    for line in "\n".join(explanation_lines(found)).split("\n"):
-        if line.startswith(_COMMAND):
-            typer.echo(plain(line))  # whole, so that it can be copied
-            continue
-        # Continued lines begin below the words of a numbered or listed one.
-        start = _START.match(line)
-        begin = "" if start is None else start[0]
-        typer.echo("\n".join(folded(plain(line[len(begin) :]), begin)))
+    for start, words in explanation_parts(found):
+        typer.echo("\n".join(folded(plain(words), plain(start))))
 
 
-_START = re.compile(r" +(?:\d+\. (?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|now {16})  |- )")
-"""What is in front of the words of a step or a remedy."""
-
-
-_COMMAND = " " * 6
-"""What is in front of a command."""
-
-
-def explanation_lines(found: Explanation) -> Iterator[str]:
-    """Yield an explanation as lines; some may contain others."""
-    yield found.answer
+def explanation_parts(found: Explanation) -> Iterator[tuple[str, str]]:
+    """Yield an explanation in lines: what is never folded, and the words that continue below it."""
+    yield "", found.answer
     if found.chain:
-        yield "\nWhat happened:"
+        yield "", "\nWhat happened:"
         for number, step in enumerate(found.chain, 1):
-            yield _line(number, step)
+            yield f"  {number}. {clock(step.at) or 'now'.ljust(19)}  ", step.words
     if found.cures:
-        yield "\nWhat to do:"
+        yield "", "\nWhat to do:"
         for cure in found.cures:
-            command = f":\n{_COMMAND}{cure.command}" if cure.command else ""
-            yield f"  - {cure.words}{command}"
-
-
-def _line(number: int, step: ExplanationStep) -> str:
-    at = clock(step.at) or "now".ljust(19)
-    return f"  {number}. {at}  {step.words}"
+            yield "  - ", f"{cure.words}:" if cure.command else cure.words
+            if cure.command:
+                yield f"      {cure.command}", ""  # whole, so that it can be copied

@@ -14,7 +14,7 @@ import typer
 
 from goclaw_py.agents.models import Provider, find_key, find_url, is_sendable, lacks, read_model
 from goclaw_py.cli import composition
-from goclaw_py.cli.context import waited_for
+from goclaw_py.cli.context import YES_OR_NO, waited_for
 from goclaw_py.cli.output import folded, plain
 from goclaw_py.cli.progress import progress
 from goclaw_py.cli.system import local_servers
@@ -31,8 +31,6 @@ _ID = re.compile(r"[0-9]{1,20}")
 _VERB = re.compile(r"(is|has|must|cannot|needs) ")
 _CLASS = re.compile(r"^Model\w+: ")
 """The name of a class in front of what happened, which is for the log."""
-
-_YES = {"y": True, "yes": True, "n": False, "no": False}
 
 
 class _Discarded(GoclawError):
@@ -138,9 +136,9 @@ class SetupQuestions:
         """Return whether the person agrees; by default they do not."""
 
         def check(text: str) -> bool:
-            if text.lower() not in _YES:
+            if text.lower() not in YES_OR_NO:
                 raise GoclawError("answer y or n")
-            return _YES[text.lower()]
+            return YES_OR_NO[text.lower()]
 
         return self._read(f"{question} [y/N]: ", check, default="n")
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from goclaw_py.cli.names import DisplayNames
 from goclaw_py.cli.output import plain
-from goclaw_py.cli.runs.why import explanation_lines
+from goclaw_py.cli.runs.why import explanation_parts
 from goclaw_py.cli.system.logs import log_line
 from goclaw_py.core.display_names import SHORT_ID
 from goclaw_py.core.messages import Role
@@ -26,7 +26,7 @@ def details(
     record: RunRecord | None, live: RunView | None, why: Explanation | None, names: DisplayNames
 ) -> list[str]:
     """Return what is known of a run; without a record it waits, and is not stored yet."""
-    lines = [] if why is None else [*explanation_lines(why), ""]
+    lines = [] if why is None else [*map("".join, explanation_parts(why)), ""]
     if record is not None:
         lines += [f"{name:<11} {value}" for name, value in facts_of(record.run, names)]
     elif live is not None:
