@@ -62,48 +62,42 @@ _PEOPLE = (
 def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List approved people, pending requests and denied people."""
 
-    async def ask(control: Control) -> _Known:
+    async def ask(control: Control) -> PeopleList:
         chats = await unapproved(control.people.list, await control.people.chats())
         denied = [chat for chat in chats if chat.allowed is False]
-        return await control.people.list(), await control.people.requests(), denied
+        people, requests = await control.people.list(), await control.people.requests()
+        return PeopleList(people, requests, denied)
 
-    def document(found: _Known) -> PeopleList:
-        return PeopleList(*found)
-
-    answer(ctx, ask, Printer(PeopleList, _show, as_json, document))
-
-
-_Known = tuple[list[Person], list[PairingApplicant], list[Chat]]
+    answer(ctx, ask, Printer(PeopleList, _show, as_json))
 
 
 @dataclass(frozen=True, slots=True)
 class PeopleList:
-    """The JSON of ``goclaw people list``."""
+    """What ``goclaw people list`` shows."""
 
     people: list[Person]
     requests: list[PairingApplicant]
     denied: list[Chat]
 
 
-def _show(found: _Known) -> None:
-    people, asking, denied = found
+def _show(found: PeopleList) -> None:
     rows = [
-        *((display.who(one.sender), display.where(one), one.standing.value, "") for one in people),
+        *(
+            (display.who(one.sender), display.where(one), one.standing.value, "")
+            for one in found.people
+        ),
         *(
             (display.who(one.sender), display.where(one), "pending", clock(one.expires_at))
-            for one in asking
+            for one in found.requests
         ),
-        *((_called(one), display.where(one), "denied", "") for one in denied),
+        *((_called(one), display.where(one), "denied", "") for one in found.denied),
     ]
     show_table(_LISTED, rows, empty=_NOBODY)
 
 
-_Heard = tuple[list[Person], list[LastActivity], list[Chat]]
-
-
 @dataclass(frozen=True, slots=True)
 class PeopleActivity:
-    """The JSON of ``goclaw people activity``."""
+    """What ``goclaw people activity`` shows."""
 
     people: list[Person]
     last_messages: list[LastActivity]
@@ -119,25 +113,23 @@ def activity(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     Includes owners, guests, and people whom the settings allow to write without approval.
     """
 
-    async def ask(control: Control) -> _Heard:
-        found = await control.people.list()
+    async def ask(control: Control) -> PeopleActivity:
+        people = await control.people.list()
         heard = await control.people.activity(limit=_HEARD)
-        return found, heard, await unapproved(control.people.list, await control.people.chats())
+        others = await unapproved(control.people.list, await control.people.chats())
+        return PeopleActivity(people, heard, others)
 
-    def keys(found: _Heard) -> list[str]:
-        return [address(one.target) for one in found[1]]
+    def keys(found: PeopleActivity) -> list[str]:
+        return [address(one.target) for one in found.last_messages]
 
-    def document(found: _Heard) -> PeopleActivity:
-        return PeopleActivity(*found)
-
-    answer(ctx, *with_names(ask, keys, PeopleActivity, _show_people, as_json, document))
+    answer(ctx, *with_names(ask, keys, PeopleActivity, _show_people, as_json))
 
 
-def _show_people(answered: _Heard, names: DisplayNames) -> None:
-    found, heard, others = answered
+def _show_people(answered: PeopleActivity, names: DisplayNames) -> None:
     # Only the last speaker of each chat is stored, which is enough for a direct chat.
     # The list is newest first; reversed, so that the newest entry of a person wins.
-    last = {(one.target.channel, one.target.account, one.sender_id): one for one in reversed(heard)}
+    heard = reversed(answered.last_messages)
+    last = {(one.target.channel, one.target.account, one.sender_id): one for one in heard}
     seen_at = display.now()
     rows = [
         (
@@ -147,7 +139,7 @@ def _show_people(answered: _Heard, names: DisplayNames) -> None:
             clock(one.approved_at),
             _last(last.get((one.channel, one.account, one.sender.id)), names, seen_at),
         )
-        for one in found
+        for one in answered.people
     ] + [
         (
             _called(one),
@@ -158,7 +150,7 @@ def _show_people(answered: _Heard, names: DisplayNames) -> None:
             _last(last.get((one.channel, one.account, one.chat)), names, seen_at)
             or display.age(one.last_seen_at, seen_at),
         )
-        for one in others
+        for one in answered.not_approved
     ]
     show_table(_PEOPLE, rows, empty=_NOBODY)
 

@@ -107,7 +107,7 @@ def _show_all(found: list[Session], names: DisplayNames) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SessionHistory:
-    """The JSON of ``goclaw sessions show``."""
+    """What ``goclaw sessions show`` shows."""
 
     session: Session
     entries: list[StoredEntry]
@@ -119,19 +119,17 @@ def show(
 ) -> None:
     """Show a session and the last entries of its history."""
 
-    async def ask(control: Control) -> tuple[Session, list[StoredEntry]]:
+    async def ask(control: Control) -> SessionHistory:
         found = await control.sessions.get(session)
-        return found, await control.sessions.history(found.key, limit=limit)
+        entries = await control.sessions.history(found.key, limit=limit)
+        return SessionHistory(found, entries)
 
-    def document(found: tuple[Session, list[StoredEntry]]) -> SessionHistory:
-        return SessionHistory(*found)
-
-    shown = with_names(ask, lambda found: [found[0].key], SessionHistory, _show, as_json, document)
+    shown = with_names(ask, lambda found: [found.session.key], SessionHistory, _show, as_json)
     answer(ctx, *shown)
 
 
-def _show(answered: tuple[Session, list[StoredEntry]], names: DisplayNames) -> None:
-    found, history = answered
+def _show(answered: SessionHistory, names: DisplayNames) -> None:
+    found = answered.session
     show_facts(
         [
             ("session", names.with_key(found.key)),
@@ -143,7 +141,7 @@ def _show(answered: tuple[Session, list[StoredEntry]], names: DisplayNames) -> N
             ("entries", str(found.entries)),
         ]
     )
-    for stored in history:
+    for stored in answered.entries:
         who = stored.entry.role.value
         typer.echo(f"\n{clock(stored.at)}  {who}\n{plain(stored.entry.text)}")
 
