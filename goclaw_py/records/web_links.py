@@ -46,6 +46,9 @@ class WebLinkStore(Protocol):
     async def web_links(self) -> list[WebLink]:
         """Return all links, also expired ones, the newest first."""
 
+    async def web_link(self, link_hash: str) -> WebLink | None:
+        """Return a link in any state; None if it is not stored."""
+
     async def use_web_link(
         self, link_hash: str, cookie_hash: str, *, now: datetime, until: datetime
     ) -> WebLink | None:

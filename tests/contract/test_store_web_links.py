@@ -54,10 +54,12 @@ async def test_another_link_replaces_unused_ones_and_keeps_browsers(world: World
 
 async def test_a_link_is_used_once(world: World) -> None:
     await invite(world, "ann", "l1")
+    assert await world.b.web_link("l1") == WebLink("ann", "l1", T0, T0 + DAY)
     used = WebLink("ann", "l1", T0, at(1) + 2 * DAY, at(1), "c1")
     assert await use(world, "l1", "c1") == used
     assert await use(world, "l1", "c2", now=2) == used
     assert await use(world, "l9", "c3") is None
+    assert [await world.b.web_link(one) for one in ("l1", "l9")] == [used, None]
     assert await world.a.web_link_of_cookie("c1", now=at(2)) == used
     for stranger in ("c2", "c3", "l1", ""):
         assert await world.a.web_link_of_cookie(stranger, now=at(2)) is None

@@ -146,8 +146,7 @@ class Guests:
         mine = await self._link_of(cookie_of(request.scope["headers"], GUEST_COOKIE))
         if mine is not None and mine.link_hash == wanted:
             return RedirectResponse("/chat", status_code=303)
-        links = await self._links.web_links() if wanted else []
-        link = next((one for one in links if one.link_hash == wanted), None)
+        link = await self._links.web_link(wanted) if wanted else None
         if link is not None and link.used_at is None and link.expires_at > self._now():
             return self._question(request)
         return self._refusal(request, link)

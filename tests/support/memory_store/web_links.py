@@ -34,6 +34,9 @@ class MemoryWebLinks(MemoryPart):
         found = sorted(self._db.web_links.values(), key=lambda link: link.link_hash)
         return sorted(found, key=lambda link: link.created_at, reverse=True)
 
+    async def web_link(self, link_hash: str) -> WebLink | None:
+        return self._db.web_links.get(link_hash)
+
     async def use_web_link(
         self, link_hash: str, cookie_hash: str, *, now: datetime, until: datetime
     ) -> WebLink | None:

@@ -33,6 +33,10 @@ class PostgresWebLinks(PostgresPart):
         found = await self._pool.fetch(_SQL["links"])
         return [rows.from_row(WebLink, row) for row in found]
 
+    async def web_link(self, link_hash: str) -> WebLink | None:
+        found = await self._pool.row(_SQL["link"], link_hash)
+        return None if found is None else rows.from_row(WebLink, found)
+
     async def use_web_link(
         self, link_hash: str, cookie_hash: str, *, now: datetime, until: datetime
     ) -> WebLink | None:
