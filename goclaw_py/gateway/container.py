@@ -45,7 +45,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Reason
 from goclaw_py.core.run_events import RoleChanged, RunEnded
 from goclaw_py.core.session_keys import AccessRules
-from goclaw_py.core.text import count, first_words
+from goclaw_py.core.text import count
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.dependencies import GatewayDependencies
@@ -55,7 +55,7 @@ from goclaw_py.records import NodeState, RecoveryReport
 from goclaw_py.records import Place as Account
 from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs import history_only
-from goclaw_py.runs.agent_executor import PROMPT_CHARS, AgentExecutor
+from goclaw_py.runs.agent_executor import AgentExecutor, prompt_words
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.context_usage import ContextUsage
 from goclaw_py.runs.events.broker import RunEventBroker
@@ -368,7 +368,7 @@ class Container:
             return progress.activity
         waiting = self.turns.of_runs([run.id]) if run.waits_for is not None else ()
         said = next((row.message.text for turn in waiting for row in turn.rows), "")
-        return RunProgress(first_words(said[: 4 * PROMPT_CHARS], PROMPT_CHARS)) if said else None
+        return RunProgress(prompt_words(said)) if said else None
 
     def _progress(self, run_id: RunId) -> RunRecorder | None:
         found = (owner.progress(run_id) for owner in self._owners)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from goclaw_py.operations.heartbeats.operations import HeartbeatService
     from goclaw_py.operations.jobs.operations import JobService
 
-PROMPT_CHARS = 120
+_PROMPT_CHARS = 120
 """How much of its prompt a run shows to operators."""
 
 _MOST_USED = 10**12
@@ -172,7 +172,7 @@ class AgentExecutor:
         run = job.run
         progress.hide = self.hide
         said = (part.text for part in job.parts if isinstance(part, TextPart))
-        progress.prompt = first_words(next(said, "")[: 4 * PROMPT_CHARS], PROMPT_CHARS)
+        progress.prompt = prompt_words(next(said, ""))
         workspace = self.workspace(run.agent)
         tools = self.tool_factory.toolbox(self._context(job, progress, workspace))
         system = (*await self.instructions.read(run.agent), *job.system)
@@ -366,6 +366,11 @@ class AgentExecutor:
             self.budget_tracker.note(run.id, event.usage, done=event.done)
         elif not isinstance(event, RunNoted | NewMessagesStep):
             on_event(event)
+
+
+def prompt_words(text: str) -> str:
+    """Return how a prompt begins, as operators see it."""
+    return first_words(text[: 4 * _PROMPT_CHARS], _PROMPT_CHARS)
 
 
 def _check_types(text: object, usage: object) -> None:
