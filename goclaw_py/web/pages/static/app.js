@@ -482,9 +482,9 @@ for (const button of document.querySelectorAll("[data-copies]")) {
 
 // A slash leads to the search of the page.
 document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
   const search = document.querySelector("main input[type=search]");
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !search?.checkVisibility()) return;
-  if (event.target.closest("input, select, textarea")) return;
+  if (!search?.checkVisibility()) return;
   event.preventDefault();
   search.focus();
 });

@@ -681,8 +681,8 @@ try {
 text.addEventListener("input", typed);
 text.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && edited) edit(null);
-  const last = items("li.user").at(-1)?.querySelector("[data-act=edit]");
-  if (event.key === "ArrowUp" && !text.value && last?.checkVisibility()) {
+  const last = event.key === "ArrowUp" && !text.value && items("li.user").at(-1)?.querySelector("[data-act=edit]");
+  if (last && last.checkVisibility()) {
     event.preventDefault();
     last.click();
   }
