@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,9 +122,8 @@ class Dashboard:
 
         found = wait_for(lambda: self._dead() - known, "a message that cannot be sent")
         # The chat used last is told, if there is one: it may be that of the next test.
-        until = time.monotonic() + _NOTICE_S
-        while self._notices() == before and time.monotonic() < until:
-            time.sleep(0.05)
+        with suppress(AssertionError):
+            wait_for(lambda: self._notices() > before, "the notice about it", limit_s=_NOTICE_S)
         self.client.delete(f"/api/jobs/{job}")
         return max(found)
 
