@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import starmap
 from typing import Final
+from urllib.parse import urlencode
 
 from goclaw_py.app.database import Database
 from goclaw_py.chat.channel import Channel
@@ -255,18 +256,17 @@ def _stored(backlog: Backlog | None, trouble: str) -> Iterator[OperatorWarning]:
 def _backlog(
     backlog: Backlog, refusals: tuple[tuple[str, str], ...], unanswered: tuple[str, ...]
 ) -> Iterator[OperatorWarning]:
-    if backlog.unserved:
-        incoming = sum(one.incoming for one in backlog.unserved)
-        outgoing = sum(one.outgoing for one in backlog.unserved)
-        kinds = {"incoming": incoming, "outgoing": outgoing}
+    for one in backlog.unserved:
+        kinds = {"incoming": one.incoming, "outgoing": one.outgoing}
         parts = " and ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
-        places = names_text([f"{one.channel}/{one.account}" for one in backlog.unserved])
+        number = one.incoming + one.outgoing
+        query = {"show": "waiting", "channel": one.channel, "account": one.account}
         yield OperatorWarning(
             "gateway.unserved",
-            count(incoming + outgoing, "message"),
-            f"({parts}) {_wait(incoming + outgoing)} for {places}, which no live node has",
-            "/deliveries?show=waiting",
-            "goclaw deliveries list --state waiting",
+            count(number, "message"),
+            f"({parts}) {_wait(number)} for {one.channel}/{one.account}, which no live node has",
+            f"/deliveries?{urlencode(query)}",
+            f"goclaw deliveries list --state waiting --channel {one.channel}",
         )
     if backlog.failed:
         reasons = f": {refusals_text(refusals)}" if refusals else ""

@@ -44,7 +44,8 @@ class GatewayControl(StoreControl):
         self._children = container.children
         self._feed = container.feed
         self.nodes = Nodes(store, clock, container.calls)
-        self.deliveries = Deliveries(store, clock, container.meter)
+        cancel = container.stops.local.cancel_requests_of
+        self.deliveries = Deliveries(store, clock, container.meter, cancel)
         live = LiveSessions(store, clock, container)
         self.sessions = Sessions(store, clock, self._console_agent, live)
 

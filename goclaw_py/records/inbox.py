@@ -346,8 +346,11 @@ class InboxStore(Protocol):
         Any node may claim their sessions; sends ``Notice.INBOX``. Returns the number of messages.
         """
 
-    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
-        """Dismiss dead letters. Returns their number."""
+    async def dismiss_dead_letters(self, ids: Collection[int], *, now: datetime) -> int:
+        """Dismiss dead letters, and cancel messages that wait. Returns their number.
+
+        One that a run has, or that waits for the answer of a person, does not change.
+        """
 
     async def release_sessions(
         self, node: NodeId, sessions: Collection[SessionKey], *, waiting: bool = False

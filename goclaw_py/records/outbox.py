@@ -42,12 +42,15 @@ class MessageFilter:
         chat: In any thread.
         since: When they were received or created, at the earliest.
         text: A part of their texts. The case of the letters A to Z is ignored.
+        account: That of their chat, and of the session that answers incoming ones: by this nodes
+            claim them.
     """
 
     channel: str | None = None
     chat: Target | None = None
     since: datetime | None = None
     text: str = ""
+    account: str | None = None
 
 
 ALL_MESSAGES = MessageFilter()

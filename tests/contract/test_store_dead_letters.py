@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -233,7 +234,7 @@ async def test_dismissed_messages_are_listed_until_they_are_retried(world: World
         await world.a.settle([row.id], Outcome.LOST, now=at(2))
     await world.a.settle([answered.id], Outcome.COMPLETED, now=at(2))
     everything = [first.id, second.id, answered.id]
-    assert await world.a.dismiss_dead_letters(everything) == 2
+    assert await world.a.dismiss_dead_letters(everything, now=at(1)) == 2
     dismissed = DeadLetterQuery(dismissed=True)
     found = await world.b.dead_letters(dismissed)
     assert [letter.row.id for letter in found] == [second.id, first.id]
@@ -325,7 +326,7 @@ async def test_what_was_answered_and_what_is_a_command_is_not_tried_again(world:
     assert await world.a.dead_letters() == []
     heard = listen(world.a)
     assert await world.a.retry_dead_letters([row.id, command.id], now=at(1)) == 0
-    assert await world.a.dismiss_dead_letters([row.id, command.id]) == 0
+    assert await world.a.dismiss_dead_letters([row.id, command.id], now=at(1)) == 0
     assert await texts(world) == []
     assert heard == []
     assert await world.a.retry_dead_letters([stopped.id], now=at(1)) == 1
@@ -333,16 +334,32 @@ async def test_what_was_answered_and_what_is_a_command_is_not_tried_again(world:
 
 
 async def test_a_dismissed_dead_letter_is_not_listed_until_it_fails_again(world: World) -> None:
-    first, second, third = await world.accept(ANN, BOB, ANN)
+    first, second = await world.accept(ANN, BOB)
     await world.a.settle([first.id, second.id], Outcome.FAILED, now=T0)
-    assert await world.a.dismiss_dead_letters([first.id, first.id, third.id, 999]) == 1
-    assert await world.a.dismiss_dead_letters([first.id]) == 0
+    assert await world.a.dismiss_dead_letters([first.id, first.id, 999], now=at(1)) == 1
+    assert await world.a.dismiss_dead_letters([first.id], now=at(1)) == 0
     assert [letter.row.id for letter in await world.b.dead_letters()] == [second.id]
     assert len(await world.a.unanswered(key_of(ANN), ended=True)) == 1
     assert await world.a.retry_dead_letters([first.id], now=at(1)) == 1
     await world.a.settle([first.id], Outcome.FAILED, now=at(2))
     listed = {letter.row.id for letter in await world.a.dead_letters()}
     assert listed == {first.id, second.id}
+
+
+async def test_a_waiting_message_is_cancelled_but_not_one_that_a_run_has(world: World) -> None:
+    """SPEC IO-3: the run ends it; a request that has not begun finds nothing to do."""
+    waits, begun = await world.accept(ANN, BOB)
+    await world.a.begin_run(new_run("r", begun), node=A)
+    assert await world.b.dismiss_dead_letters([waits.id, begun.id], now=at(5)) == 1
+    row = (await letter_of(world.a, waits.id)).row
+    assert (row.outcome, row.reason, row.finished_at) == (
+        Outcome.CANCELLED, Reason.STOPPED, at(5),
+    )  # fmt: skip
+    assert await world.a.dead_letter_counts() == DeadLetterCounts(0, 1, 1)
+    with pytest.raises(Fenced):
+        await world.a.begin_run(new_run("late", waits), node=A)
+    assert await world.a.retry_dead_letters([waits.id], now=at(6)) == 1
+    assert await world.a.dead_letter_counts() == DeadLetterCounts(0, 2, 0)
 
 
 async def test_a_dead_letter_is_tried_again_once_however_many_ask(world: World) -> None:

@@ -64,6 +64,9 @@ SELECTED = (
     (MessageFilter(since=T0), "ABCD"),
     (MessageFilter(since=at(1)), ""),
     (MessageFilter("telegram", ANN, T0, "hello \\"), "B"),
+    (MessageFilter("telegram", account="default"), "ABC"),
+    (MessageFilter(account="default"), "ABCD"),
+    (MessageFilter("telegram", account="x"), ""),
 )
 TEXTS = ((ANN, "A: hello 100%"), (TOPIC, "B: Hello \\ there"), (BOB, "C: \u202eÄ 😀"), (WEB, "D"))
 

@@ -118,7 +118,7 @@ async def test_a_message_is_kept_for_a_week_and_for_a_month_if_an_operator_shoul
     for outcome in (Outcome.COMPLETED, Outcome.CANCELLED, *LETTERS):
         row = rows[outcome] = await letter(world, outcome)
         if dismissed:
-            await world.a.dismiss_dead_letters([row.id])
+            await world.a.dismiss_dead_letters([row.id], now=T0)
     weeks = len(rows) if dismissed else 2
     for days, swept in ((7, weeks), (30, len(rows) - weeks)):
         assert (await world.a.sweep_inbox(now=T0 + days * DAY)).rows == 0

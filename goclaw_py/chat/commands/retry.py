@@ -9,9 +9,8 @@ from goclaw_py.core.chat_commands import Pressed, RetryPressed
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import InboxRow
 
-NOT_RETRIED: Final = (
-    "This message was already retried or is no longer stored. Please send it again."
-)
+NOT_STORED: Final = "This message is no longer stored. Please send it again."
+RETRIED: Final = "This message has been retried already."
 
 
 async def retry(row: InboxRow, button: RetryPressed, services: CommandServices) -> Pressed:
@@ -26,4 +25,8 @@ async def retry(row: InboxRow, button: RetryPressed, services: CommandServices) 
         and letter.row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST)
     ]
     tried = await store.retry_dead_letters(mine, now=services.clock.now()) if mine else 0
-    return Pressed("" if tried else NOT_RETRIED, is_used=True)
+    if tried:
+        return Pressed("", is_used=True)
+    # Of another chat it says nothing.
+    is_stored = any(one is not None and one.session == row.session for one in letters)
+    return Pressed(RETRIED if is_stored else NOT_STORED, is_used=True)

@@ -26,6 +26,7 @@ from goclaw_py.core.session_keys import chat_of
 from goclaw_py.records import InboxRow
 from goclaw_py.runs.context_usage import ContextUsage
 from goclaw_py.runs.turn import Turn
+from goclaw_py.runs.turn_state import HELD, QUEUED
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import RunState, RunView, StopReport
@@ -232,6 +233,19 @@ class LocalStops:
             },
         )
         return stopped
+
+    def cancel_requests_of(self, rows: Collection[int]) -> None:
+        """Cancel requests that have not begun, and whose messages are all among these rows.
+
+        For messages that were ended in the database: their request would have nothing to do.
+        """
+        found = {turn.id: turn for row in rows if (turn := self._turns.of_row(row))}
+        for turn in found.values():
+            has_waited = turn.state in (QUEUED, HELD)
+            if has_waited and all(row.id in rows for row in turn.rows):
+                self.stop(
+                    Stop(turn.session, everything=False, run=turn.id, origin=StopOrigin.OUTSIDE)
+                )
 
     def stop_background(
         self, chat: Target, stopped: Stopped, kinds: Collection[WorkKind] = ()

@@ -236,9 +236,10 @@ def _fields_of(selection: Any) -> dict[str, object]:
     Except ``only``, the filter of a query, whose fields are parameters too.
     """
     match selection:
-        case MessageFilter(channel, chat, since, text):
+        case MessageFilter(channel, chat, since, text, account):
             place = None if chat is None else target_text(chat.whole_chat)
-            return {"channel": channel, "chat": place, "since": since, "search": text or None}
+            words = {"channel": channel, "account": account, "search": text or None}
+            return words | {"chat": place, "since": since}
         case UsageQuery(by, since, until, days, zone, hours):
             times = {"since": since, "until": until, "days": days, "hours": hours or None}
             return {"by": ",".join(by), "tz": zone, **times}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from goclaw_py.core.actors import Least
@@ -48,12 +48,20 @@ class Deliveries:
 
     Args:
         meter: Counts dropped messages in a gateway.
+        cancel_requests_of: Cancels waiting requests of a gateway whose messages have these ids.
     """
 
-    def __init__(self, store: Store, clock: Clock, meter: MetricsRecorder = NO_METER) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        meter: MetricsRecorder = NO_METER,
+        cancel_requests_of: Callable[[Collection[int]], None] = lambda _ids: None,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._meter = meter
+        self._cancel_requests_of = cancel_requests_of
 
     @operation("GET /api/deliveries", Least.VIEWER, former="/api/outbox")
     async def outbox(self, query: OutboxQuery = ALL_OUTGOING) -> list[OutboxRow]:
@@ -139,5 +147,11 @@ class Deliveries:
         former="/api/inbox/drop",
     )
     async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
-        """Dismiss messages that ended without an answer; return their number."""
-        return await self._store.dismiss_dead_letters(ids)
+        """Dismiss messages that ended without an answer, drop waiting ones; return their number.
+
+        A message of a run in progress, or that waits for an approval, does not change (SPEC IO-3).
+        """
+        dropped = await self._store.dismiss_dead_letters(ids, now=self._clock.now())
+        # A request may wait for hours, and would still be listed.
+        self._cancel_requests_of(ids)
+        return dropped

@@ -51,7 +51,7 @@ INCOMING: Final = "incoming"
 OUTGOING: Final = "outgoing"
 _INCOMING: Final = (OutboxState.FAILED, OutboxState.WAITING, OutboxState.DROPPED)
 """The states that have incoming messages, too."""
-_FILTERS: Final = ("direction", "channel", "chat", "range", "search")
+_FILTERS: Final = ("direction", "channel", "account", "chat", "range", "search")
 _NOTICES: Final = {"retry": "retried", "drop": "dropped"}
 """The notice after each action."""
 _STALE: Final = re.compile(r"(in|out)-([0-9]{1,19})")
@@ -128,6 +128,7 @@ def _filters(query: Query, known: Iterable[str]) -> ListFilters:
         time_range("Created", "all"),
         one_of("direction", "Direction", (INCOMING, OUTGOING)),
         one_of("channel", "Channel", known),
+        *given(query, "account", "Account"),
         *(() if chat is None else given(query, "chat", "Chat", address(chat))),
         Field("search", "Search", placeholder="part of the text"),
     )
@@ -141,6 +142,7 @@ def _only(service: PageServices, filters: ListFilters) -> MessageFilter:
         parse_target(values.get("chat", "")),
         filters.since(service.now()),
         values["search"],
+        values.get("account") or None,
     )
 
 
@@ -174,14 +176,19 @@ async def _stale(deliveries: Deliveries, text: str) -> list[tuple[str, int, str]
             row = (await deliveries.dead_letter(number)).row
         except NotFound:
             return "deleted"
-        return "waiting" if row.outcome is None else row.outcome.value.replace("_", " ")
+        if row.outcome is None:
+            return "running" if row.run_id else "waiting"
+        return row.outcome.value.replace("_", " ")
 
     states = await asyncio.gather(*(state(kind, number) for kind, number in found))
     return [(*one, words) for one, words in zip(found, states, strict=True)]
 
 
 def _all(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
-    """Return a handler that retries or drops all failed messages that match the filters."""
+    """Return a handler that retries or drops all messages of a tab that match the filters.
+
+    Those that failed, or, to drop them, those that wait.
+    """
 
     async def answer(request: Request) -> Response:
         sent = await form(request)
@@ -189,14 +196,16 @@ def _all(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
         filters = _filters(query, await channels(service, query))
         only, direction = _only(service, filters), filters.values["direction"]
         verb = "retry" if sent.get("do", "retry") == "retry" else "drop"
+        waits = verb == "drop" and filters.show == OutboxState.WAITING
         deliveries = service.control.deliveries
         outgoing, incoming = _acts(service, verb)
-        done, failed = 0, OutboxQuery(OutboxState.FAILED, only=only, limit=BATCH)
-        while direction != INCOMING and (rows := await deliveries.outbox(failed)):
+        state = OutboxState.WAITING if waits else OutboxState.FAILED
+        done, listed = 0, OutboxQuery(state, only=only, limit=BATCH)
+        while direction != INCOMING and (rows := await deliveries.outbox(listed)):
             # A message that fails again meanwhile is not retried again.
-            failed = replace(failed, before=rows[-1].id)
+            listed = replace(listed, before=rows[-1].id)
             done += await outgoing([row.id for row in rows])
-        unanswered = DeadLetterQuery(only=only, limit=BATCH)
+        unanswered = DeadLetterQuery(waits, only, BATCH)
         while direction != OUTGOING and (letters := await deliveries.dead_letters(unanswered)):
             unanswered = replace(unanswered, before=letters[-1].row.id)
             done += await incoming([one.row.id for one in letters])
@@ -206,7 +215,7 @@ def _all(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _selected(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
-    """Return a handler that retries or drops the selected messages, as far as they still fail."""
+    """Return a handler that retries or drops the selected messages, as far as it still can."""
 
     async def answer(request: Request) -> Response:
         sent = await fields(request)

@@ -38,12 +38,15 @@ async def _selected(
     ] = None,
     since: Time | None = None,
     search: Annotated[str, Query(max_length=256, description="A part of the text.")] = "",
+    account: Annotated[
+        str | None, Query(max_length=64, description="Of its channel.", examples=["default"])
+    ] = None,
 ) -> MessageFilter:
     target = None if chat is None else parse_target(chat)
     if chat is not None and target is None:
         wrong = {"type": "value_error", "loc": ("query", "chat"), "msg": f"must be {TARGET_FORM}"}
         raise RequestValidationError([wrong])
-    return MessageFilter(channel, target, since, search)
+    return MessageFilter(channel, target, since, search, account)
 
 
 Selected = Annotated[MessageFilter, Depends(_selected)]
@@ -159,7 +162,7 @@ def inbox_routes(control: Control) -> APIRouter:
 
     @serve(api, Deliveries.dismiss_dead_letters)
     async def drop(body: RowsBody) -> DroppedRows:
-        """Dismiss messages that ended without an answer."""
+        """Dismiss messages that ended without an answer, and drop waiting ones."""
         return DroppedRows(await control.deliveries.dismiss_dead_letters(body.ids))
 
     return api

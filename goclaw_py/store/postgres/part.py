@@ -91,7 +91,7 @@ def page_columns(limit: int, before: int | None, only: MessageFilter) -> tuple[o
     place = TargetColumns.of(only.chat)
     chat = (place.channel, place.account, place.chat)
     text = folded(storable(only.text))
-    return limit, row_place(before), only.channel, *chat, only.since, text
+    return limit, row_place(before), only.channel, *chat, only.since, text, only.account
 
 
 def place_columns(places: Collection[Place]) -> tuple[list[str], list[str]]:

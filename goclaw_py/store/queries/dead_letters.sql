@@ -134,11 +134,17 @@ select
     ) as dismissed;
 
 -- part: selected
--- The conditions of a filter.
-and ($3::text is null or channel = $3)
+-- The conditions of a filter. With an account, channel and account are those of the session, by
+-- which nodes claim messages, as in the backlog of the outbox.
+and ($3::text is null or $9::text is not null or channel = $3)
 and ($4::text is null or (channel, account, message -> 'target' ->> 'chat') = ($4, $5::text, $6::text))
 and ($7::timestamptz is null or received_at >= $7)
 and ($8::text = '' or strpos(lower((message ->> 'text') collate "C"), $8) > 0)
+and ($9::text is null or exists (
+    select
+    from sessions as s
+    where s.key = inbox.session and s.account = $9 and ($3::text is null or s.channel = $3)
+))
 
 -- name: message
 -- Return one row of the inbox.
@@ -185,17 +191,27 @@ where inbox.id = ended.id
 returning inbox.id;
 
 -- name: dismiss
--- Remove failed messages from the list of failed messages. Locks them in the order of their ids.
-with ended as (
-    select id
-    from inbox
-    where id = any ($1::bigint[]) and state = 'done' and kind = 'message'
-      and outcome <> 'completed' and not dismissed
-    order by id
-    for update
+-- Remove failed messages from the list of failed messages, and cancel waiting ones, in locked
+-- sessions. A run that has a message ends it. Locks them in the order of their ids.
+with listed as (
+    select i.id
+    from (select distinct id from unnest($1::bigint[]) as given (id) order by id) as wanted
+    cross join lateral (
+        select *
+        from inbox
+        where id = wanted.id
+        limit 1
+        for update
+    ) as i
+    where i.kind = 'message' and not i.dismissed
+      and (
+          i.state = 'done' and i.outcome <> 'completed'
+          or i.state = 'pending' and i.run_id is null and i.joined is null and i.outcome is null
+      )
 )
 update inbox
-set dismissed = true
-from ended
-where inbox.id = ended.id
+set dismissed = true, state = 'done', outcome = coalesce(outcome, 'cancelled'),
+    reason = case when state = 'done' then reason else 'stopped' end,
+    finished_at = coalesce(finished_at, $2)
+where inbox.id = any (array(select id from listed))
 returning inbox.id;

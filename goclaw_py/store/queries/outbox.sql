@@ -188,7 +188,7 @@ limit $1;
 -- name: newest_of_run
 -- The same for the messages of a run, in any state or one.
 select * from outbox
-where message ->> 'run_id' = $9 and id < $2 and ($10::text is null or $10 = case when owner is null then state else 'sending' end)
+where message ->> 'run_id' = $10 and id < $2 and ($11::text is null or $11 = case when owner is null then state else 'sending' end)
   -- use: selected
 order by id desc
 limit $1;
@@ -247,6 +247,7 @@ and ($3::text is null or channel = $3)
 and ($4::text is null or (channel, account, chat) = ($4, $5::text, $6::text))
 and ($7::timestamptz is null or created_at >= $7)
 and ($8::text = '' or strpos(lower((message ->> 'text') collate "C"), $8) > 0)
+and ($9::text is null or account = $9)
 
 -- name: row
 -- Return one row.

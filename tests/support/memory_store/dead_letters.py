@@ -7,7 +7,7 @@ from datetime import datetime
 
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import InboundMessage
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.records import (
     ALL_DEAD_LETTERS,
     ALL_MESSAGES,
@@ -80,7 +80,13 @@ class MemoryDeadLetters(MemoryPart):
             for row in self._db.inbox.values()
             if row.kind is InboxKind.MESSAGE
             and wanted(row)
-            and sql_rules.selects(only, row.message.target, row.received_at, row.message.text)
+            and sql_rules.selects(
+                only,
+                row.message.target,
+                row.received_at,
+                row.message.text,
+                self._db.sessions[row.session].target,
+            )
         ]
 
     async def dead_letter(self, row_id: int) -> DeadLetter | None:
@@ -110,10 +116,15 @@ class MemoryDeadLetters(MemoryPart):
             self._db.notify(Notice.INBOX)
         return len(revived)
 
-    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
-        seen = [row for row in self._rows(ids) if row.is_unanswered and not row.dismissed]
+    async def dismiss_dead_letters(self, ids: Collection[int], *, now: datetime) -> int:
+        rows = [row for row in self._rows(ids) if not row.dismissed]
+        seen = [row for row in rows if row.is_unanswered or _may_be_dropped(row)]
         for row in seen:
+            if row.outcome is None:
+                self._db.end_row(row, Outcome.CANCELLED, Reason.STOPPED, now)
             row.dismissed = True
+        if seen:
+            self._db.close_abandoned_drafts(now)
         return len(seen)
 
     def _rows(self, ids: Collection[int]) -> Iterable[InboxRecord]:
@@ -127,6 +138,10 @@ def _is_version(message: InboundMessage, name: str) -> bool:
 
 def _waits(row: InboxRecord) -> bool:
     return row.kind is InboxKind.MESSAGE and row.outcome is None and row.run_id is None
+
+
+def _may_be_dropped(row: InboxRecord) -> bool:
+    return _waits(row) and row.joined is None and row.dropped is None and not row.is_parked
 
 
 def _is_letter(row: InboxRecord) -> bool:

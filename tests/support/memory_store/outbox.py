@@ -131,7 +131,9 @@ class MemoryOutbox(MemoryPart):
         return [
             row
             for row in self._db.outbox.values()
-            if sql_rules.selects(only, row.message.target, row.created_at, row.message.text)
+            if sql_rules.selects(
+                only, (target := row.message.target), row.created_at, row.message.text, target
+            )
         ]
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:

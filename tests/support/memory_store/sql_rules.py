@@ -36,11 +36,22 @@ OVER: Final = (JobState.COMPLETED, JobState.FAILED)
 """Final states; these jobs are deleted after ``KEPT``."""
 
 
-def selects(only: MessageFilter, target: Target, at: datetime, text: str) -> bool:
-    """Return whether a filter selects a message with a text, received or created at an instant."""
+def selects(
+    only: MessageFilter,
+    target: Target,
+    at: datetime,
+    text: str,
+    claimed_by: Target | None,
+) -> bool:
+    """Return whether a filter selects a message with a text, received or created at an instant.
+
+    With an account it is selected by the place of which a node ``claimed_by`` has it.
+    """
     here = target.whole_chat
+    place = target if only.account is None else claimed_by
     return (
-        only.channel in (None, target.channel)
+        (only.channel is None or (place is not None and place.channel == only.channel))
+        and (only.account is None or (place is not None and place.account == only.account))
         and (only.chat is None or only.chat.whole_chat == here)
         and (only.since is None or at >= only.since)
         and folded(only.text) in folded(text)

@@ -199,7 +199,7 @@ async def test_messages_of_an_account_that_no_node_has_are_a_warning() -> None:
         (warning,) = (await made.snapshots.full()).warnings
         waits = "2 messages (2 outgoing) wait for telegram/gone, which no live node has"
         assert str(warning) == waits
-        assert warning.link == "/deliveries?show=waiting"
+        assert warning.link == "/deliveries?show=waiting&channel=telegram&account=gone"
         # Another node that has it sends them.
         (own,) = await store.nodes()
         state = NodeState(places=("telegram/gone",))

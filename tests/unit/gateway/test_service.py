@@ -17,7 +17,7 @@ from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.sessions.lookup import session_named
-from goclaw_py.records import OutboxQuery, OutboxState, RunQuery
+from goclaw_py.records import DeadLetterQuery, OutboxQuery, OutboxState, RunQuery
 from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
@@ -106,6 +106,20 @@ async def test_a_run_that_is_named_is_stopped_or_nothing(gateway: GatewayProcess
     assert await stop(second) == views.StopReport(dropped=(second,))
     assert [run.id for run in gateway.dispatcher.runs()] == [first]
     assert await stop(first) == views.StopReport(stopped=(first,))
+
+
+async def test_the_request_of_a_dropped_message_does_not_wait_any_more(
+    gateway: GatewayProcess,
+) -> None:
+    """SPEC IO-3: and the run of another one goes on."""
+    await say(gateway, "ann", "ann")
+    first, _ = (run.id for run in gateway.dispatcher.runs())
+    deliveries = gateway.control.deliveries
+    waiting, begun = await deliveries.dead_letters(DeadLetterQuery(waiting=True))
+    assert await deliveries.dismiss_dead_letters([waiting.row.id, begun.row.id]) == 1
+    assert [run.id for run in gateway.dispatcher.runs()] == [first]
+    row = (await deliveries.dead_letter(waiting.row.id)).row
+    assert (row.outcome, row.reason) == (Outcome.CANCELLED, Reason.STOPPED)
 
 
 async def test_reset_stops_everything_and_begins_a_fresh_history(gateway: GatewayProcess) -> None:

@@ -93,7 +93,8 @@ class FakeDeliveryStore:
         self.called("retry_dead_letters", tuple(ids))
         return self._remove(ids)
 
-    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
+    async def dismiss_dead_letters(self, ids: Collection[int], *, now: datetime) -> int:
+        del now
         self.called("dismiss_dead_letters", tuple(ids))
         self.dismissed += [one for one in self.mail if one.row.id in ids]
         return self._remove(ids)

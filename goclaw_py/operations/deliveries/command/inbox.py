@@ -178,11 +178,19 @@ def _file(file: Attachment) -> str:
 
 
 def _no_change(letter: DeadLetter) -> str:
-    """Return why a message can be neither retried nor dropped, "" if it can."""
+    """Return why a message cannot be retried, "" if it can."""
     outcome = letter.row.outcome
     if outcome is None:
         return "is still in progress or waiting"
     return "is answered" if outcome.value == "completed" else ""
+
+
+def _not_dropped(letter: DeadLetter) -> str:
+    """Return why a message cannot be dropped, "" if it can."""
+    row = letter.row
+    if row.outcome is None:
+        return "waits for an approval" if row.asking_run else "is in progress" if row.run_id else ""
+    return _no_change(letter)
 
 
 def _line(letter: DeadLetter) -> str:
@@ -209,8 +217,8 @@ selection.add_drop(
     selection.MessageChange(
         _BOX,
         lambda control, ids: control.deliveries.dismiss_dead_letters(ids),
-        _no_change,
+        _not_dropped,
         consequence="Dropped messages get no answer and are no longer listed",
     ),
-    "Dismiss failed messages. They get no answer.",
+    "Drop failed messages, or waiting ones by id. They get no answer.",
 )

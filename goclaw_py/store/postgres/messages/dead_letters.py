@@ -21,6 +21,7 @@ from goclaw_py.records import (
     Notice,
 )
 from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.delivery.drafts import close_abandoned
 from goclaw_py.store.postgres.messages.message_json import amendment, inbound
 from goclaw_py.store.postgres.part import PostgresPart, notify, page_columns
 from goclaw_py.store.postgres.pool import Row
@@ -99,8 +100,14 @@ class PostgresDeadLetters(PostgresPart):
                 await notify(connection, [Notice.INBOX])
         return len(revived)
 
-    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
-        return len(await self._pool.fetch(_SQL["dismiss"], list(ids)))
+    async def dismiss_dead_letters(self, ids: Collection[int], *, now: datetime) -> int:
+        async with self._pool.transaction() as connection:
+            # As in ``settle``, which ends messages that wait, too.
+            await connection.fetch(_INBOX["lock_sessions_of"], list(ids))
+            dismissed = await connection.fetch(_SQL["dismiss"], list(ids), now)
+            if dismissed:
+                await close_abandoned(connection, now=now)
+        return len(dismissed)
 
 
 def _counts(edit: Row) -> bool:

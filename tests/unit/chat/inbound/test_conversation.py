@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.chat.commands.new import NEW_SESSION
-from goclaw_py.chat.commands.retry import NOT_RETRIED
+from goclaw_py.chat.commands.retry import NOT_STORED, RETRIED
 from goclaw_py.chat.commands.start import GREETING
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.chat_commands import NAMES, retry_buttons
@@ -256,7 +256,7 @@ async def test_the_button_below_a_failure_tries_again_once() -> None:
         assert agent.prompts == ["hello", "hello"]
         assert any(isinstance(one, ButtonsUsed) for one in gateway.channel.signals)
         await gateway.gateway.accept([press(data)])
-        await until(lambda: gateway.channel.texts()[-1] == NOT_RETRIED)
+        await until(lambda: gateway.channel.texts()[-1] == RETRIED)
         assert agent.prompts == ["hello", "hello"]
 
 
@@ -267,7 +267,7 @@ async def test_a_press_that_names_messages_of_another_chat_tries_nothing() -> No
         data = await failed(gateway)
         await gateway.gateway.accept([press(data, chat="bob")])
         await asyncio.sleep(30)
-        assert gateway.channel.texts("bob") == [NOT_RETRIED]
+        assert gateway.channel.texts("bob") == [NOT_STORED]
         assert agent.prompts == ["hello"]
 
 

@@ -9,11 +9,18 @@ import pytest
 
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.messages import Target
-from goclaw_py.records import ALL_MESSAGES, MessageFilter, OutboxQuery, OutboxState
+from goclaw_py.operations.deliveries.page import BATCH
+from goclaw_py.records import (
+    ALL_MESSAGES,
+    DeadLetterQuery,
+    MessageFilter,
+    OutboxQuery,
+    OutboxState,
+)
 from goclaw_py.scheduler.views import Backlog
 from goclaw_py.web.pages.services import COUNTS_S
 from tests.unit.web import fakes
-from tests.unit.web.fake_names import PENDING, SENT, TOPIC
+from tests.unit.web.fake_names import BEGUN, NEXT, PENDING, SENT, TOPIC
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser, World
 
@@ -70,10 +77,28 @@ async def test_waiting_deliveries_are_selected_and_dropped(
     said = await browser.says("/deliveries?show=waiting", 'data-selects="out"', "Drop selected")
     assert f'name="out" value="{PENDING.id}"' in said
     assert "Retry selected" not in said
-    assert "Drop all" not in said
+    assert "Drop all 3<" in said
     said = await browser.says("/deliveries", 'data-selects="in"', "Retry selected", "Drop all")
     said = await browser.says("/deliveries?show=sent")
     assert "data-selects" not in said
+
+
+async def test_waiting_incoming_messages_are_selected_and_dropped(
+    browser: Browser, control: FakeControl
+) -> None:
+    """Not one of a run in progress, which ends it, nor one that waits for an approval."""
+    said = await browser.says("/deliveries?show=waiting", 'data-selects="in"', "Drop all 2<")
+    assert f'name="in" value="{NEXT.row.id}"' in said
+    assert f'name="in" value="{BEGUN.row.id}"' not in said
+    assert said.count('action="/deliveries/incoming/drop"') == 1
+    place = "/deliveries?show=waiting&notice=dropped+1+message"
+    await browser.leads("/deliveries/incoming/drop", place, id=NEXT.row.id, rows="show=waiting")
+    place = "/deliveries?show=waiting&account=x&notice=dropped+1+message"
+    control.calls.clear()
+    await browser.leads("/deliveries/all", place, rows="show=waiting&account=x", do="drop")
+    only = MessageFilter(account="x")
+    assert {query.only for query in asked(control)} == {only}
+    assert ("dead_letters", DeadLetterQuery(True, only, BATCH)) in control.calls
 
 
 async def test_the_menu_counts_what_the_first_tab_lists(
@@ -114,6 +139,7 @@ async def test_all_that_match_are_retried_once(
          MessageFilter("telegram", since=fakes.NOW.replace(microsecond=0) - timedelta(hours=1),
                        text="%_x")),
         ("chat=telegram.work:-1001", MessageFilter(chat=CHAT)),
+        ("channel=telegram&account=work", MessageFilter("telegram", account="work")),
         ("chat=nonsense&channel=<b>&range=9y&show=x", ALL_MESSAGES),
         ("search=" + "x" * 9_000, MessageFilter(text="x" * 200)),
     ],
@@ -167,7 +193,7 @@ async def test_dismissed_messages_are_listed_with_the_dropped_ones(
     place = "/deliveries?notice=dropped+3+messages"
     await browser.leads("/deliveries/all", place, do="drop")
     said = await browser.says("/deliveries?show=dropped", "dropped <small>3<")
-    assert "Dismissed messages" in said
+    assert "Dropped incoming messages" in said
     for one in control.messages.dismissed:
         assert f'id="in-{one.row.id}"' in said
     assert "/deliveries/incoming/retry" in said

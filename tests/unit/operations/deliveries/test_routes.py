@@ -18,7 +18,7 @@ from tests.unit.web.harness import Api, Gateway
 
 pytestmark = pytest.mark.real_time
 
-FEW = MessageFilter("telegram", replace(TOPIC, thread=None), AT - timedelta(hours=1), "a&b")
+FEW = MessageFilter("telegram", replace(TOPIC, thread=None), AT - timedelta(hours=1), "a&b", "work")
 DEAD = OutboxQuery(OutboxState.FAILED)
 
 
