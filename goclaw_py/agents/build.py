@@ -16,6 +16,7 @@ from goclaw_py.agents.models import (
     is_sendable,
     read_model,
     similar_model,
+    unlisted,
 )
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.agents.spec import AgentSpec
@@ -101,6 +102,30 @@ def _is_address(url: str) -> bool:
 def is_model(model: str) -> bool:
     """Return whether this setting names a language model, which a run may replace."""
     return read_model(model) is not None
+
+
+def run_model_problem(own: str, base_url: str | None, model: str) -> str:
+    """Return why runs of an agent cannot use a model in place of the agent's own; "" if they can.
+
+    ``own``, ``base_url``: the model of the agent, and the server of its settings, whose models are
+    not known. Without a provider, ``model`` is another one of the agent's provider, and must be one
+    that is listed: that is where a misspelt name would be found only by a failed run. With its
+    provider any name is accepted, because lists are older than models.
+    """
+    read = read_model(own)
+    if read is None:
+        return 'allowed only for agents whose model is a language model such as "openai:gpt-4o"'
+    name = model.strip()
+    if ":" in name:
+        return "" if read_model(name) else f'must be a model such as "openai:gpt-4o"{_meant(name)}'
+    provider = read[0]
+    near = None if find_url(provider, base_url, os.environ) else unlisted(provider, name)
+    if near is None:
+        return ""
+    meant = ", ".join(near) or similar_model(name)
+    hint = f"; did you mean {meant}?" if meant else "."
+    where = f"{provider.value} lists no model {name!r}{hint}"
+    return f'{where} To use one that is not listed, write "{provider.value}:{name}"'
 
 
 def build_agent(spec: AgentSpec) -> AgentLoop:

@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from goclaw_py.agents import is_model, program_loop
-from goclaw_py.app.parts import Parts
+from goclaw_py.app.parts import Parts, model_problem
 from goclaw_py.config import accounts, heartbeat_policy, job_profile, plans, source_token
 from goclaw_py.config.agents import DEFAULT_DAY_USD, DayBudget
 from goclaw_py.config.models import Settings
@@ -124,6 +125,7 @@ def job_rules(settings: Settings) -> JobCreationRules:
         agents=tuple(AgentName(name) for name in settings.agents),
         sources=tuple(settings.sources),
         places=account_places(settings),
+        model_problem=partial(model_problem, settings),
     )
 
 

@@ -18,6 +18,7 @@ from goclaw_py.agents import (
     UsagePaths,
     build_agent,
     is_model,
+    run_model_problem,
 )
 from goclaw_py.agents.tools import SAFE, TOOLS, Delegate, Permissions, Registry, SendMessage
 from goclaw_py.app.log_ring import LogRing
@@ -386,20 +387,24 @@ def agent_specs(
 
 
 def _check_models_of_heartbeats(settings: Settings) -> None:
-    """Check that heartbeat models are set only for agents with a language model."""
-    models = {name for name, agent in settings.agents.items() if is_model(agent.model)}
-    _check_model("heartbeat.model", settings.heartbeat.model, may_be=bool(models))
+    """Raise ``SettingError`` for a heartbeat model that no run of its agents can use."""
+    for_all = settings.heartbeat.model
+    if for_all:
+        # The problem of an agent with a language model says more.
+        agents = sorted(settings.agents, key=lambda name: not is_model(settings.agents[name].model))
+        problems = [model_problem(settings, name, for_all) for name in agents]
+        if all(problems):
+            raise SettingError("heartbeat.model", for_all, problems[0])
     for name, agent in settings.agents.items():
-        _check_model(f"agents.{name}.heartbeat.model", agent.heartbeat.model, may_be=name in models)
+        model = agent.heartbeat.model
+        if model and (problem := model_problem(settings, name, model)):
+            raise SettingError(f"agents.{name}.heartbeat.model", model, problem)
 
 
-def _check_model(key: str, model: str | None, *, may_be: bool) -> None:
-    if model and not may_be:
-        only = 'allowed only for agents whose model is a language model such as "openai:gpt-4o"'
-        raise SettingError(key, model, only)
-    # Without a provider it is another model of the agent's own.
-    if model and ":" in model and not is_model(model):
-        raise SettingError(key, model, 'must be a model such as "openai:gpt-4o-mini"')
+def model_problem(settings: Settings, agent: str, model: str) -> str:
+    """Return why runs of an agent cannot use a model; "" if they can."""
+    section = settings.agents[agent]
+    return run_model_problem(section.model, section.base_url, model)
 
 
 def build_tools(settings: Settings) -> ToolboxFactory:

@@ -12,6 +12,7 @@ from goclaw_py.agents.models.catalog import (
     price_of,
     read_model,
     similar_model,
+    unlisted,
 )
 from goclaw_py.agents.models.connection import (
     ModelConnection,
@@ -38,4 +39,5 @@ __all__ = [
     "price_of",
     "read_model",
     "similar_model",
+    "unlisted",
 ]

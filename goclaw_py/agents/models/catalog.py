@@ -255,6 +255,29 @@ def similar_model(text: str) -> str | None:
     return f"{lower}:NAME" if lower in set(Provider) else None
 
 
+_SIMILAR = 3
+"""The most models that are suggested."""
+
+
+def unlisted(provider: Provider, name: str) -> tuple[str, ...] | None:
+    """Return the listed models of a provider that resemble a name; None if the name is listed.
+
+    None also if nothing is known of the provider's models, such as of a local server.
+    """
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - 0.2 s
+
+    if price_of(provider, name, None) is not None:
+        return None
+    key = _price_key(provider)
+    models = [
+        one.id for maker in get_snapshot().providers if maker.id == key for one in maker.models
+    ]
+    if not models:
+        return None
+    with_it = sorted((one for one in models if name.lower() in one), reverse=True)
+    return tuple(with_it[:_SIMILAR] or difflib.get_close_matches(name.lower(), models, _SIMILAR))
+
+
 def _facts(provider: Provider) -> _Facts:
     return _OTHERS.get(provider, _USUAL)
 
@@ -265,6 +288,11 @@ def _variable(provider: Provider) -> str:
 
 _ALIASES = {"openai-chat": "openai", "openai-responses": "openai", "google-cloud": "google"}
 """The names under which prices are listed, where they differ."""
+
+
+def _price_key(provider: Provider) -> str:
+    name = provider.value.removeprefix("gateway/")
+    return _ALIASES.get(name, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,11 +318,10 @@ def price_of(provider: Provider, model: str, base_url: str | None) -> ModelPrice
         return None
     from genai_prices import Usage, calc_price  # noqa: PLC0415 - 0.2 s
 
-    name = provider.value.removeprefix("gateway/")
     # Few tokens: some models cost more per token in long requests.
     used = Usage(input_tokens=1000, output_tokens=1000)
     try:
-        found = calc_price(used, model, provider_id=_ALIASES.get(name, name))
+        found = calc_price(used, model, provider_id=_price_key(provider))
     except LookupError:
         return None
     window = found.model.context_window

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -46,6 +46,8 @@ class JobCreationRules:
         agents: The existing agents; empty: any name is accepted.
         sources: The existing work sources.
         places: The existing channels and accounts; empty: any target is accepted.
+        model_problem: Returns why runs of an agent cannot use a model, "" if they can; None: any
+            model is accepted.
     """
 
     profile: Profile
@@ -55,6 +57,7 @@ class JobCreationRules:
     agents: Collection[AgentName] = ()
     sources: Collection[str] = ()
     places: Collection[tuple[str, str]] = ()
+    model_problem: Callable[[AgentName, str], str] | None = None
 
     @property
     def base(self) -> JobPolicy:
@@ -96,6 +99,7 @@ def made(
     )
     permit(spec, rules.base, by)
     _reachable(rules, spec)
+    _answerable(rules, spec)
     job = _sound(rules, bare, now, by.maker)
     first = draft.next_run_at or first_run_at(job.timing(rules.base), now=now)
     if draft.paused:
@@ -131,6 +135,7 @@ def changed(
         after = replace(after, spec=checked(spec))
         _known(rules, after)
     _reachable(rules, spec, job.spec)
+    _answerable(rules, spec, job.spec)
     if resumed:
         # A resumed job starts with zero failures (SPEC CRON-8).
         after = replace(after, failures=0)
@@ -237,6 +242,21 @@ def _reachable(rules: JobCreationRules, spec: JobSpec, before: JobSpec | None = 
         raise BadJob("target", f"{said}; there are {_list(accounts)}")
     channels = _list({channel for channel, _ in rules.places})
     raise BadJob("target", f"there is no channel {target.channel!r}; there are {channels}")
+
+
+def _answerable(rules: JobCreationRules, spec: JobSpec, before: JobSpec | None = None) -> None:
+    """Raise ``BadJob`` for a new model that runs of the agent cannot use."""
+    model = _model(spec)
+    if rules.model_problem is None or not model:
+        return
+    if before is not None and (spec.agent, model) == (before.agent, _model(before)):
+        return
+    if problem := rules.model_problem(spec.agent, model):
+        raise BadJob("model", problem)
+
+
+def _model(spec: JobSpec) -> str:
+    return spec.payload.model if isinstance(spec.payload, Prompt) else ""
 
 
 def _list(names: Collection[str]) -> str:

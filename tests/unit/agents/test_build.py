@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.agents import AgentSpec, CommandSpec, OutputKind, build_agent
+from goclaw_py.agents import (
+    AgentSpec,
+    CommandSpec,
+    OutputKind,
+    build_agent,
+    run_model_problem,
+)
 from goclaw_py.agents.callable import CallableAgent
 from goclaw_py.agents.command import CommandAgent
 from goclaw_py.agents.models import ModelAgent, Provider
@@ -89,6 +95,29 @@ def test_an_unknown_model_is_an_error_with_the_key_and_all_that_is_allowed(model
     assert caught.value.key == "agents.helper.model"
     for form in ("offline", "python:MODULE:FUNCTION", "PROVIDER:NAME", "openai:gpt-4o"):
         assert form in caught.value.allowed
+
+
+@pytest.mark.parametrize(("own", "model", "words"), [
+    ("openai:gpt-4o", "gpt-4o-mini", ""),
+    ("openai:gpt-4o", " anthropic:claude-sonnet-5-5 ", ""),
+    ("openai:gpt-4o", "openai:of-tomorrow", ""),
+    ("ollama:llama3", "of-my-own", ""),  # nothing is known of its models
+    ("openai:gpt-4o", "foo", "openai lists no model 'foo'. To use one that is not listed, "),
+    ("openai:gpt-4o", "gpt-4o-mni", "did you mean gpt-4o-mini"),
+    ("openai:gpt-4o", "claude-opus", "did you mean anthropic:claude-opus?"),
+    ("anthropic:claude-sonnet-5-5", "opus", "did you mean claude-opus"),
+    ("openai:gpt-4o", "antropic:x", "did you mean anthropic:x?"),
+    ("openai:gpt-4o", "openai:", "must be a model such as"),
+    ("offline", "openai:gpt-4o", "allowed only for agents whose model is a language model"),
+])  # fmt: skip
+def test_a_model_in_place_of_the_agents_own_is_one_that_it_can_use(
+    own: str, model: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    problem = run_model_problem(own, None, model)
+    assert words in problem if words else problem == ""
+    if own != "offline" and ":" not in model:  # of an own server no list is known
+        assert run_model_problem(own, "http://127.0.0.1:1/v1", model) == ""
 
 
 @pytest.mark.parametrize("other", ["", "openai", "offline", "python:a:b", "nobody:x", "openai: "])

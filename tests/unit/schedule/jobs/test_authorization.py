@@ -309,6 +309,21 @@ async def test_no_edit_brings_an_owner_more_jobs_than_are_allowed(change: JobCha
     await rig.service.edit("look", change, MODEL)
 
 
+async def test_a_model_that_runs_of_the_agent_cannot_use_is_refused() -> None:
+    rig = Rig(model_problem=lambda agent, model: "" if model == "small" else f"not by {agent}")
+    small, wrong = Prompt("x", "small"), Prompt("x", "foo")
+    await rig.service.create(draft(payload=small), OPERATORS)
+    with pytest.raises(BadJob, match="model: not by main"):
+        await rig.service.create(draft(slug="other", payload=wrong), OPERATORS)
+    with pytest.raises(BadJob, match="model: not by main"):
+        await rig.service.edit("look", JobChange(payload=wrong), OPERATORS)
+    # What became wrong later, since the settings changed, can still be changed otherwise.
+    rig.opens(model_problem=lambda agent, model: "gone")
+    await rig.service.edit("look", JobChange(name="x"), OPERATORS)
+    with pytest.raises(BadJob, match="model: gone"):
+        await rig.service.edit("look", JobChange(agent=HELPER), OPERATORS)
+
+
 PLACES = (("console", "default"), ("telegram", "default"), ("telegram", "work"))
 
 
