@@ -25,6 +25,8 @@ _CURES: Final = {
     UnknownJob: "to list jobs: goclaw jobs list",
 }
 _GLOBAL: Final = ("--config", "--version", "-V")
+_TEXTS: Final = ("TEXT", "-- PROMPT")
+"""How commands call an argument that a person writes, which may begin with a dash."""
 
 app = typer.Typer(
     name="goclaw",
@@ -120,8 +122,15 @@ def _wrong_usage(error: TyperException) -> str:
     option = getattr(error, "option_name", None)
     if command != "goclaw" and option in _GLOBAL:
         return f"goclaw: {option} must come before the command: goclaw {option} …"
+    if option is not None and _reads_text(context) and not getattr(error, "possibilities", None):
+        text = f"{text}; write -- before a text that begins with a dash"
     end = "" if text.endswith((".", "?", "…")) else "."
     return f"goclaw: {text[:1].lower()}{text[1:]}{end} See: {command} --help"
+
+
+def _reads_text(context: typer.Context | None) -> bool:
+    params = () if context is None else context.command.params
+    return any(getattr(each, "metavar", None) in _TEXTS for each in params)
 
 
 def _of_the_system(error: OSError) -> str:

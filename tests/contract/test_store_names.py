@@ -10,7 +10,7 @@ from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import JobId
 from goclaw_py.core.messages import Target
 from goclaw_py.records import NameKind, Notice, SeenName
-from tests.support.store_jobs import a_job, added
+from tests.support.store_jobs import a_job, added, claimed_job, row_of
 from tests.support.stores import T0, CollectedNotices, World, until
 
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
@@ -31,6 +31,13 @@ async def test_names_are_known_as_they_were_seen_last(world: World) -> None:
     expected = KnownNames({ANN: "Anna\ufffd", CREW: "Crew", PLANS: "Plans"}, {job.id: "tea"})
     assert await world.b.names(asked, {job.id, JobId("gone")}) == expected
     assert await world.b.names(()) == KnownNames()
+
+
+async def test_a_deleted_job_has_the_name_of_its_last_execution(world: World) -> None:
+    claimed = await claimed_job(world.a, a_job("tea"))
+    job = (await row_of(world.a, claimed)).job
+    assert await world.a.delete_job(job, forget=False)
+    assert await world.b.names((), [job]) == KnownNames({}, {job: "tea"})
 
 
 async def test_whoever_has_no_name_is_known_by_the_user_name(world: World) -> None:

@@ -81,7 +81,7 @@ def _problem(facts: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
     job_id = short_id(job.id)
     if job.state in (JobState.DISABLED, JobState.FAILED):
         why = " ".join(job.last_error.split())[:120] or "reason unknown"
-        cure = f"goclaw jobs runs --job {job_id}, then goclaw jobs resume {job_id}"
+        cure = f"goclaw jobs runs {job_id}, then goclaw jobs resume {job_id}"
         return job, f"{job.state.value}: {why}", cure
     if job.state is not JobState.ACTIVE:
         return None

@@ -91,7 +91,7 @@ def _deleted(last: LoggedOccurrence) -> Verdict:
 
 
 def _log_of(row: LoggedOccurrence) -> Cure:
-    return Cure("Its last run", f"goclaw jobs runs --job {row.job}")
+    return Cure("Its last run", f"goclaw jobs runs {row.job}")
 
 
 # ---------------------------------------------------------------------------- results

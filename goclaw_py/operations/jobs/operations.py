@@ -237,7 +237,9 @@ class JobService:
         status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
     ) -> list[LoggedOccurrence]:
-        """Return the occurrences of a job, the newest first; by id also of a deleted job.
+        """Return the occurrences of a job, the newest first; also of a deleted job.
+
+        The short name of a deleted job is found in the last 1,000 occurrences of all jobs.
 
         ``job=None`` selects all jobs, for operators.
         """
@@ -246,14 +248,19 @@ class JobService:
             try:
                 found = (await self.get(job, by)).id
             except UnknownJob as error:
-                # The log of a deleted job can be read by its full id.
-                found, unknown = JobId(job), error
+                found, unknown = await self._deleted(job, by), error
         elif by.owner is not None:
             raise NotYours("", by.owner)
         rows = await self._store.log_of(found, limit=limit, status=status, before=before)
         if unknown is not None and (not rows or by.owner not in (None, rows[0].owner)):
             raise unknown
         return await self._with_waits(rows)
+
+    async def _deleted(self, name: str, by: Requester) -> JobId:
+        """Return the id of a deleted job, from its slug; any other name unchanged."""
+        rows = await self._store.log_of(None, limit=_MOST_RUNS)
+        mine = (row for row in rows if row.slug == name and by.owner in (None, row.owner))
+        return next((row.job for row in mine), JobId(name))
 
     async def _with_waits(self, rows: Sequence[LoggedOccurrence]) -> list[LoggedOccurrence]:
         """Return the rows, each with the session that it waits for and the run that blocks it."""

@@ -408,7 +408,7 @@ def undelivered_warning(
         (job,) = jobs.values()
         subject, link = f"The result of job {job.spec.title}", f"/jobs/{job.id}"
         # Not its slug: jobs of several people may share one.
-        command = shell_command("jobs", "runs", "--job", short_id(job.id))
+        command = shell_command("jobs", "runs", short_id(job.id))
     elif all(one.refused_by is not None for one in lost):
         link, command = "/deliveries?show=failed", "goclaw deliveries list --state failed"
     words = f"could not be delivered: {why}"

@@ -37,10 +37,18 @@ left join lateral (
 where coalesce(nullif(n.name, ''), n.username, nullif(t.name, '')) is not null;
 
 -- name: jobs
--- Return the names of jobs.
-select j.id, coalesce(nullif(j.name, ''), j.slug) as name
+-- Return the names of jobs; of a deleted one the slug, as its last execution has it.
+select a.id, coalesce(nullif(j.name, ''), j.slug, l.slug) as name
 from unnest($1::text[]) as a (id)
-cross join lateral (select id, name, slug from cron_jobs where id = a.id offset 0) as j;
+left join lateral (select name, slug from cron_jobs where id = a.id offset 0) as j on true
+left join lateral (
+    select slug
+    from job_runs
+    where j.slug is null and job = a.id
+    order by job desc, scheduled_at desc, id desc
+    limit 1
+) as l on true
+where coalesce(j.slug, l.slug) is not null;
 
 -- name: forget
 -- Delete a name.

@@ -24,11 +24,17 @@ class MemoryNames(MemoryPart):
 
     async def names(self, targets: Collection[Target], jobs: Collection[JobId] = ()) -> KnownNames:
         named = {target: _name_of(self._db, storable(target)) for target in targets}
-        known = {job: self._db.cron.jobs[job] for job in jobs if job in self._db.cron.jobs}
-        return KnownNames(
-            {target: name for target, name in named.items() if name},
-            {id_: job.spec.title for id_, job in known.items()},
-        )
+        titles = {job: name for job in jobs if (name := self._title_of(job))}
+        return KnownNames({target: name for target, name in named.items() if name}, titles)
+
+    def _title_of(self, job: JobId) -> str:
+        """Return the name of a job, of a deleted one as it was last called."""
+        if job in self._db.cron.jobs:
+            return self._db.cron.jobs[job].spec.title
+        return max(
+            ((row.scheduled_at, row.id, row.slug) for row in self._db.cron.log(job)),
+            default=("",),
+        )[-1]
 
     async def forget_name(self, target: Target) -> None:
         if self._db.names.pop(target.whole_chat, None) is not None:

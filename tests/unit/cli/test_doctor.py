@@ -424,7 +424,7 @@ CASES = [
     hint("groups", working(TELEGRAM, chats=[GROUP]), "The group", "goclaw people groups allow"),
     ok("jobs", job(), "1, no problems"),
     ok("jobs", job(state=JobState.PAUSED), "1, no problems"),
-    hint("jobs", BROKEN_DOWN, "disabled: boom", "goclaw jobs runs --job j-1"),
+    hint("jobs", BROKEN_DOWN, "disabled: boom", "goclaw jobs runs j-1"),
     hint("jobs", working(JOBS_OFF, jobs=[JOB]), "jobs are turned off", "scheduler.enabled"),
     hint("jobs", job(spec=OF_GONE), "agent gone does not exist", "goclaw jobs edit j-1 --agent"),
     hint("jobs", job(spec=TO_CHAT), "/default is not configured", "goclaw jobs edit j-1 --to"),

@@ -143,7 +143,7 @@ async def scheduler_off() -> Explanation:
 
 
 @CASES.question("A reminder is gone from the list")
-@CASES.answer("job.done_and_deleted", "ran and was then deleted", "goclaw jobs runs --job")
+@CASES.answer("job.done_and_deleted", "ran and was then deleted", "goclaw jobs runs")
 async def done_and_deleted() -> Explanation:
     return await after(120, Wanted(at(60), message=True))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli.context import AsJson, answer, choice, named, with_options
-from goclaw_py.core.errors import BadJob
+from goclaw_py.core.errors import BadJob, NotFound
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.targets import TARGET_FORM, parse_target
@@ -46,6 +46,7 @@ NONE = "none"
 """Option value that removes a setting of a job, such as ``--until none``."""
 
 _SESSIONS = ("job", "fresh", "main")
+_NO_PROMPT = "the prompt is missing; write it at the end, after --"
 
 
 def _max_runs(text: str | None) -> str | None:
@@ -157,9 +158,15 @@ def add(
         zone = wish.tz or await control.jobs.zone(operator())
         fields = await _given(wish, control, payload, zone=zone, new=True)
         if wish.model and payload is None:
-            raise BadJob("prompt", "is required")
+            raise typer.BadParameter(_NO_PROMPT)
         draft = JobDraft(**{**fields, "zone": zone, "paused": paused})  # type: ignore[arg-type]
-        return await routed(control.jobs, await control.jobs.create(draft, operator()))
+        try:
+            job = await control.jobs.create(draft, operator())
+        except BadJob as error:
+            if error.key == "prompt" and payload is None:
+                raise typer.BadParameter(_NO_PROMPT) from error
+            raise
+        return await _described(control, wish, job)
 
     answer(ctx, ask, next_runs(as_json=as_json), create=True)
 
@@ -203,9 +210,23 @@ def edit(
         # Part of the new payload was copied from this revision: fail if the job changed since.
         expected = revision or (before.revision if from_old else None)
         change = JobChange(**fields, revision=expected)  # type: ignore[arg-type]
-        return await routed(service, await service.edit(before.id, change, by))
+        return await _described(control, wish, await service.edit(before.id, change, by))
 
     answer(ctx, ask, next_runs(as_json=as_json))
+
+
+async def _described(control: Control, wish: JobOptions, job: Job) -> JobSnapshot:
+    """Describe a job after a change, and whether the session that was given exists."""
+    found = await routed(control.jobs, job)
+    if not job.spec.session or wish.session != job.spec.session:
+        return found
+    try:
+        session = (await control.sessions.get(job.spec.session)).key
+    except NotFound:
+        return replace(found, new_session=True)
+    if session == job.spec.session:
+        return found
+    return replace(found, new_session=True, similar_session=session)
 
 
 def _completed(

@@ -47,7 +47,9 @@ from goclaw_py.operations.jobs.command import texts as words
 from goclaw_py.operations.jobs.command.texts import (
     JobName,
     JobSnapshot,
+    MaybeJob,
     OfJob,
+    former_job_option,
     operator,
     routed,
     seen,
@@ -213,30 +215,33 @@ def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:
 # ---------------------------------------------------------------------------- runs
 
 
-@with_wide
-def runs(
-    ctx: typer.Context,
-    job: OfJob = None,
-    outcome: Annotated[str | None, choice(OccurrenceStatus)] = None,
-    limit: Limit = 50,
-    *,
+@dataclass(frozen=True, slots=True)
+class RunsOptions:
+    """The options that select runs of jobs."""
+
+    outcome: Annotated[str | None, choice(OccurrenceStatus)] = None
+    limit: Limit = 50
     status: Annotated[
         str | None, choice(OccurrenceStatus, "Former name of --outcome.", hidden=True)
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """List past and current runs of jobs, newest first.
+    ] = None
+    former_job: Annotated[str | None, former_job_option] = None
 
-    For a deleted job give its full id with --job.
-    """
-    given = outcome or status
+
+@with_wide
+@with_options(RunsOptions)
+def runs(
+    ctx: typer.Context, wanted: RunsOptions, job: MaybeJob = None, *, as_json: AsJson = False
+) -> None:
+    """List past and current runs of jobs, newest first."""
+    name = job or wanted.former_job
+    outcome = wanted.outcome or wanted.status
 
     async def ask(control: Control) -> list[LoggedOccurrence]:
-        wanted = None if given is None else OccurrenceStatus(given)
-        return await control.jobs.log(job, operator(), limit=limit, status=wanted)
+        status = None if outcome is None else OccurrenceStatus(outcome)
+        return await control.jobs.log(name, operator(), limit=wanted.limit, status=status)
 
     def show_all(found: list[LoggedOccurrence]) -> None:
-        _show_log(found, with_job=job is None, is_filtered=given is not None)
+        _show_log(found, with_job=name is None, is_filtered=outcome is not None)
 
     answer(ctx, ask, Printer(list[LoggedOccurrence], show_all, as_json))
 

@@ -33,11 +33,14 @@ def operator(owner: str | None = None) -> Requester:
 
 
 def valid_job_name(text: str) -> str:
-    """Validate a slug, an id or the beginning of one. Raises ``UnknownJob`` for other forms."""
+    """Validate a slug, an id or the beginning of one, in lower case as all of them are.
+
+    Raises ``UnknownJob`` for other forms.
+    """
     text = named(text)
-    if not SLUG.fullmatch(text):
+    if not SLUG.fullmatch(text.lower()):
         raise UnknownJob(text)
-    return text
+    return text.lower()
 
 
 JobName = Annotated[
@@ -49,15 +52,33 @@ JobName = Annotated[
         help="Short name of the job, its id, or a unique beginning of the id.",
     ),
 ]
+
+
+def _maybe_job(text: str | None) -> str | None:
+    return None if text is None else valid_job_name(text)
+
+
+MaybeJob = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="JOB",
+        callback=_maybe_job,
+        autocompletion=completion.jobs,
+        help="List only runs of this job; also of a deleted one.",
+    ),
+]
 OfJob = Annotated[
     str | None,
     typer.Option(
         "--job",
-        callback=lambda text: None if text is None else valid_job_name(text),
+        callback=_maybe_job,
         autocompletion=completion.jobs,
         help="List only runs of this job.",
     ),
 ]
+former_job_option = typer.Option(
+    "--job", callback=_maybe_job, help="Former way to name the job.", hidden=True
+)
 
 
 # ---------------------------------------------------------------------------- reasons
@@ -114,6 +135,8 @@ class JobSnapshot:
         ahead: The next runs; a paused job has none.
         enabled: Whether the settings let jobs run.
         no_route: Why its result cannot be delivered, "" if it can.
+        new_session: Whether its own session does not exist yet; ``similar_session`` is one whose
+            key or name resembles it, "" if there is none.
     """
 
     job: Job
@@ -121,6 +144,8 @@ class JobSnapshot:
     ahead: tuple[datetime, ...]
     enabled: bool
     no_route: str = ""
+    new_session: bool = False
+    similar_session: str = ""
 
     @property
     def obstacle(self) -> str:
@@ -174,6 +199,10 @@ def _show_next(found: JobSnapshot) -> None:
     if found.no_route:
         text = f"results cannot be delivered now: {found.no_route}"
         typer.echo(plain(f"warning: {text}; they are kept until they can be"), err=True)
+    if found.new_session:
+        meant = f"; did you mean {found.similar_session}?" if found.similar_session else ""
+        text = f"there is no session {job.spec.session!r}, so the first run begins it{meant}"
+        typer.echo(plain(f"warning: {text}"), err=True)
 
 
 def label(job: Job) -> str:

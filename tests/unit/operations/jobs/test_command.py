@@ -262,10 +262,12 @@ def test_runs_are_listed_in_the_zone_of_this_machine(goclaw: Shell, jobs: JobCon
 
 
 @pytest.mark.parametrize(("arguments", "slugs"), [
-    (["--job", "poll"], ["poll"]),
+    (["poll"], ["poll"]),
+    (["Poll"], ["poll"]),
+    (["--job", "poll"], ["poll"]),  # the former way
     (["--outcome", "ok"], ["tea"]),
     (["--status", "ok"], ["tea"]),  # its former name
-    (["--job", "poll", "--outcome", "ok"], []),
+    (["poll", "--outcome", "ok"], []),
     (["--limit", "1"], ["poll"]),
 ])  # fmt: skip
 def test_runs_are_picked(
@@ -349,7 +351,9 @@ def test_a_job_is_deleted(goclaw: Shell, jobs: JobControl) -> None:
     jobs.ran("tea", output="drunk")
     gone = jobs.all()["tea"].id
     assert goclaw("jobs", "delete", "tea", "--yes") == Done(0, "deleted tea\n", "")
-    assert "drunk" in goclaw("jobs", "runs", "--job", gone).out  # its log is found by its id
+    for name in (gone, "tea"):  # its log stays
+        assert "drunk" in goclaw("jobs", "runs", name).out
+    assert goclaw("jobs", "runs", "coffee").err.startswith("goclaw: no job 'coffee'")
     assert "drunk" in goclaw("jobs", "runs").out
     assert set(jobs.all()) == {"standup", "poll"}
     assert goclaw.data("jobs", "delete", "poll", "--yes")["deleted"] == "poll"

@@ -30,6 +30,8 @@ from tests.unit.web import fake_names
 
 EVERY = ("--every", "10m")
 WEEKDAYS = ("--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin")
+TEAM = "agent:main:console:direct:local"
+"""A session that exists."""
 
 
 # ---------------------------------------------------------------------------- add
@@ -82,7 +84,7 @@ def test_the_zone_of_the_operator_is_that_of_new_jobs(goclaw: Shell, cron: JobCo
 def test_everything_about_a_job_can_be_said(goclaw: Shell, cron: JobControl) -> None:
     got = goclaw(
         *("cron", "add", "a", *EVERY, "--name", "Tea  time", "--agent", "main"),
-        *("--to", "telegram.work:-1001:7", "--notify", "conditional", "--session", "team"),
+        *("--to", "telegram.work:-1001:7", "--notify", "conditional", "--session", TEAM),
         *("--model", "opus", "--max-runs", "3", "--until", "2026-02-01T00:00Z"),
         *("--policy", "retries=0", "--policy", "run_timeout=10m", "--policy", "backoff=30s,1m"),
         *("--policy", "stagger=true", "--policy", "turns=none", "--policy", "usd=0.25"),
@@ -91,7 +93,7 @@ def test_everything_about_a_job_can_be_said(goclaw: Shell, cron: JobControl) -> 
     assert (got.code, got.err) == (0, "")
     job = cron.one()
     spec, policy = job.spec, job.policy(cron.rules.base)
-    assert (spec.slug, spec.name, spec.session) == ("a", "Tea time", "team")
+    assert (spec.slug, spec.name, spec.session) == ("a", "Tea time", TEAM)
     assert (spec.notify, spec.target) == (
         Notify.CONDITIONAL,
         Target("telegram", "work", "-1001", "7"),
@@ -198,7 +200,9 @@ def test_where_to_and_what_can_be_said_in_many_ways(
     ([*EVERY, "--tz", "../etc/passwd", "--", "x"], "unknown time zone"),
     ([*EVERY, "--slug", "../x", "--", "x"], "slug: must be 1 to 64 characters of a-z"),
     ([*EVERY, "--", ""], "prompt: must not be empty"),
-    ([*EVERY], "prompt: is required"),
+    ([*EVERY], "the prompt is missing; write it at the end, after --"),
+    ([*EVERY, "--model", "m"], "the prompt is missing; write it at the end, after --"),
+    ([*EVERY, "-buy milk"], "write -- before a text that begins with a dash"),
     ([*EVERY, "--", "x" * 1_000_000], "prompt: may have at most 100,000 characters"),
     ([*EVERY, "--", "\udcff"], "is not text in the encoding of this terminal"),
     (["--every", "0s", "--", "x"], "0s"),
@@ -216,6 +220,18 @@ def test_a_wrong_job(goclaw: Shell, cron: JobControl, arguments: list[str], word
     assert words in " ".join(got.err.split())
     assert "Traceback" not in got.err
     assert cron.all() == {}
+
+
+def test_a_session_that_does_not_exist_yet_is_a_warning(goclaw: Shell, cron: JobControl) -> None:
+    """A misspelt key would begin a history that nobody looks for."""
+    got = goclaw("jobs", "add", "a", *EVERY, "--session", "bogus", "--", "x")
+    assert (got.code, cron.one().spec.session) == (0, "bogus")
+    warning = "warning: there is no session 'bogus', so the first run begins it\n"
+    assert got.err == warning
+    got = goclaw("jobs", "edit", "a", "--session", TEAM[:-1])
+    assert got.err.endswith(f"so the first run begins it; did you mean {TEAM}?\n")
+    assert goclaw("jobs", "edit", "a", "--session", TEAM).err == ""
+    assert goclaw("jobs", "edit", "a", "--name", "A").err == ""
 
 
 def test_a_time_that_is_over_and_a_name_that_is_taken(goclaw: Shell, cron: JobControl) -> None:
@@ -258,7 +274,7 @@ def job(goclaw: Shell, cron: JobControl) -> JobControl:
     (["--policy", "retries=2"], "policy", {"retries": 2}),
     (["--policy", "retries="], "policy", {}),
     (["--session", "fresh"], "policy", {"retries": 1, "session": "fresh"}),
-    (["--session", "team"], "session", "team"),
+    (["--session", TEAM], "session", TEAM),
     (["--source", "issues"], "source", "issues"),
     (["--wake-heartbeat"], "wake_heartbeat", True),
 ])  # fmt: skip

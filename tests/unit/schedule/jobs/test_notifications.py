@@ -123,7 +123,7 @@ async def test_a_result_without_a_chat_is_kept_until_there_is_one(*, message: bo
         assert (kept.state, kept.last_status) == (JobState.COMPLETED, "no_route")
         (warning,) = gateway.container.job_module.warnings()
         assert str(warning) == f"The result of job job could not be delivered: {nobody}"
-        assert warning.command == f"goclaw jobs runs --job {short_id(job.id)}"
+        assert warning.command == f"goclaw jobs runs {short_id(job.id)}"
         await gateway.ask("hello", chat="bob")
         await asyncio.sleep(5)
         (text,) = told(gateway, "bob")
