@@ -101,12 +101,14 @@ class Column:
         drop: The columns with the highest number are left out first; one with 0 never is.
         least: Cells may be cut to this width; with 0 they are never cut, as ids must not be.
         state: Whether the first word of a cell is a state, which has a colour on a terminal.
+        wraps: Whether a cell that is too wide takes more lines: a reason is read to its end.
     """
 
     title: str
     drop: int = 0
     least: int = 0
     state: bool = False
+    wraps: bool = False
 
 
 Columns = Sequence[str | Column]
@@ -264,26 +266,30 @@ def _table(
     from rich.text import Text  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, header_style="bold")
+    wraps = {place for place in widths if folds or columns[place].wraps}
     for place, width in widths.items():
         # Do not fold short names in the first column on a narrow terminal: people copy them.
         is_name = place == 0 and width <= _SHORT
         table.add_column(
             columns[place].title,
-            overflow="fold" if folds else "ellipsis",
-            no_wrap=not folds or is_name,
+            overflow="fold" if place in wraps else "ellipsis",
+            no_wrap=place not in wraps or is_name,
             max_width=None if folds else width,
         )
     for row in rows:
         # Use Text, because rich interprets [brackets] in strings as markup.
-        texts = {n: row[n] if folds else one_line(row[n], width) for n, width in widths.items()}
+        texts = {
+            n: row[n] if n in wraps else one_line(row[n], width) for n, width in widths.items()
+        }
         colours = {n: _colour(row[n]) if columns[n].state else "" for n in widths}
         table.add_row(*(Text(texts[n], colours[n]) for n in widths))
     return table
 
 
 def _colour(state: str) -> str:
-    word = re.match(r"\w+", state)
-    return _COLOURS.get(word[0], "") if word else ""
+    """Return the colour of a state, whose words come before a reason: ``timed out (deadline)``."""
+    words = re.split(r"[(:]", state)[0].split()
+    return _COLOURS.get("_".join(words)) or _COLOURS.get(words[0] if words else "", "")
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:

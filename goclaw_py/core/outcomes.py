@@ -131,6 +131,14 @@ class Ending:
         return self.outcome in (Outcome.DROPPED, Outcome.REJECTED) and not is_left
 
 
+def outcome_text(value: str) -> str:
+    """Return an outcome, status or reason as people read it: ``timed out``, ``skipped: no file``.
+
+    Jobs and heartbeats store a success as ``ok``; people read one word for it everywhere.
+    """
+    return "completed" if value == "ok" else value.replace("_", " ").replace(":", ": ")
+
+
 def stop_reason(*, everything: bool) -> Reason:
     """Return the reason of stopped requests."""
     return Reason.STOPPED_ALL if everything else Reason.STOPPED

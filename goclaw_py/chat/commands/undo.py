@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, HandlerDecides, HelpGroup
-from goclaw_py.chat.outbound import texts
+from goclaw_py.chat.outbound import approval_texts, texts
 from goclaw_py.chat.stop.answer import with_unread
 from goclaw_py.core.chat_commands import TypedCommand
 from goclaw_py.core.messages import OutboundMessage
@@ -84,7 +84,8 @@ def _undone(prompt: str, did: Sequence[str]) -> str:
 def _call(tool: str, arguments: str, *, ok: bool | None) -> str:
     """Return a line about a tool call of a turn that was undone."""
     result = texts.CALL_UNKNOWN if ok is None else texts.CALL_DONE if ok else texts.CALL_FAILED
-    return f"- {tool}({first_words(arguments, _ARGUMENTS)}): {result}"
+    given = first_words(approval_texts.arguments_line(arguments), _ARGUMENTS)
+    return f"- {tool}{f' ({given})' if given else ''}: {result}"
 
 
 COMMANDS = (

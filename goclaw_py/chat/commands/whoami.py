@@ -20,10 +20,13 @@ def who(message: InboundMessage, *, owner: bool, session: SessionKey, alerts: st
     ``alerts``: a sentence about where alerts go, for owners.
     """
     sender = message.sender
-    name = " ".join(sender.name.split()) or "a person without a name"
-    known = f"{name} (@{sender.username})" if sender.username else name
+    at = f"@{sender.username}" if sender.username else ""
+    name = " ".join(sender.name.split())
+    known = f"{name} ({at})" if name and at else name or at
+    role = "owner" if owner else "guest"
+    you = f"{known}, {role}" if known else f"{'an' if owner else 'a'} {role}"
     lines = [
-        f"You are {known}, {'owner' if owner else 'guest'}." + (f" {alerts}" if alerts else ""),
+        f"You are {you}." + (f" {alerts}" if alerts else ""),
         f"In the settings you are {sender.id}, and this chat is {target_text(message.target)}.",
     ]
     if owner:

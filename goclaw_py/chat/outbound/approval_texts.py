@@ -149,6 +149,11 @@ def arguments(given: str) -> list[tuple[str, str]]:
     return values if more <= 0 else [*values[:_MOST_VALUES], ("…", f"and {more} more")]
 
 
+def arguments_line(given: str) -> str:
+    """Return the arguments of a call on one line, such as ``to: ann, amount: 5``; "" for none."""
+    return ", ".join(line.strip() for line in _arguments(given).split("\n")) if given else ""
+
+
 def _arguments(arguments: str) -> str:
     """Return arguments one to a line, each cut to a readable length."""
     try:

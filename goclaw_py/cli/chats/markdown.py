@@ -24,7 +24,7 @@ from goclaw_py.cli.chats.transcript import (
 from goclaw_py.cli.output import folded, plain
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.markdown import Token, make_parser, parse
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import Outcome, outcome_text
 from goclaw_py.core.run_events import (
     ButtonsUsed,
     LineReceived,
@@ -204,7 +204,7 @@ class MarkdownTranscript:
             return ""
         said = self._close() if self._open == run_id else ""
         # An interrupted run goes on later, for example after an approval.
-        ended = "" if outcome is Outcome.INTERRUPTED else outcome.value.replace("_", " ")
+        ended = "" if outcome is Outcome.INTERRUPTED else outcome_text(outcome)
         return said + (self.note(ended) if ended else "")
 
     def _message(self, text: str, run_id: RunId | None) -> str:

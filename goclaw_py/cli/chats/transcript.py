@@ -12,7 +12,7 @@ from goclaw_py.core.approvals import Decision
 from goclaw_py.core.chat_commands import decision_of
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import OutFile
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import Outcome, outcome_text
 from goclaw_py.core.run_events import (
     ButtonsUsed,
     LineReceived,
@@ -189,10 +189,10 @@ class Transcript:
             return self._end_line() if self._open == run_id else ""
         if self._streamed.pop(run_id, None) is None:
             # No text was shown, and none may follow: the run was stopped elsewhere.
-            return self.note(outcome.value.replace("_", " "))
+            return self.note(outcome_text(outcome))
         if self._open != run_id:
             return ""
-        return self._end_line() + self.note(outcome.value.replace("_", " "))
+        return self._end_line() + self.note(outcome_text(outcome))
 
     def _message(self, text: str, run_id: RunId | None) -> str:
         shown = None if run_id is None else self._streamed.pop(run_id, None)

@@ -13,7 +13,9 @@ from goclaw_py.cli.context import connected
 from goclaw_py.cli.output import clock, one_line
 from goclaw_py.cli.terminal import fail_without_reader, until_interrupted
 from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.run_events import Usage
+from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import duration
 from goclaw_py.runs.events.live import (
     LiveEnded,
@@ -64,8 +66,8 @@ def lines(event: LiveEvent) -> Iterator[str]:
     match event:
         case LiveNow():
             yield from _now(event)
-        case LiveMissed(at, count):
-            lost = "1 event was" if count == 1 else f"{count} events were"
+        case LiveMissed(at, number):
+            lost = "1 event was" if number == 1 else f"{number} events were"
             yield f"{clock(at)}  {lost} lost, because output is read too slowly"
         case LiveText(text=text) if not text.strip():
             return
@@ -104,15 +106,15 @@ def _what(event: RunEvent) -> str:
             by = f" by {model}" if model else ""
             return f"used {_used(usage)} so far{by}"
         case LiveEnded(run=run, outcome=outcome, reason=reason, usage=usage):
-            why = f" ({reason.value})" if reason else ""
+            why = f" ({outcome_text(reason)})" if reason else ""
             used = f", used {_used(usage)}" if usage and usage.requests else ""
-            return f"{outcome.value}{why}{used} (run {run.id})"
+            return f"{outcome_text(outcome)}{why}{used} (run {run.id})"
         case _:
             assert_never(event)
 
 
 def _used(usage: Usage) -> str:
-    requests = "1 request" if usage.requests == 1 else f"{usage.requests} requests"
+    requests = count(usage.requests, "model request")
     cost = "" if usage.cost_usd is None else f", {usage.cost_usd} USD"
     return f"{requests}, {usage.input_tokens} tokens in, {usage.output_tokens} out{cost}"
 

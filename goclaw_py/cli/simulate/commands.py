@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 _JOBS = (
     *("JOB", Column("STATE", drop=4, state=True), "RUNS", Column("COALESCED", drop=2)),
-    *(Column("SKIPPED", drop=1, least=16), Column("MODEL CALLS", drop=3), "USD"),
+    *(Column("SKIPPED", drop=1, least=16), Column("MODEL REQUESTS", drop=3), "USD"),
     "LONGEST DELAY",
 )
-_HEARTBEATS = ("AGENT", "HEARTBEAT RUNS", "MODEL CALLS", Column("SKIPPED", least=16), "USD")
+_HEARTBEATS = ("AGENT", "HEARTBEAT RUNS", "MODEL REQUESTS", Column("SKIPPED", least=16), "USD")
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDEST = 60
 _FEW_DAYS = 3

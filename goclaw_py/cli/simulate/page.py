@@ -25,9 +25,9 @@ _COLUMNS = 780
 _MOST_LINES = 15
 _STEPS = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 48, 168, 720, 2160, 8760))
 
-_HEAD = ("Job", "State", "Runs", "Coalesced", "Skipped", "Model calls", "USD", "Latest start")
-_HEARTBEAT_RUNS_HEAD = ("Agent", "Heartbeat runs", "Model calls", "Skipped", "USD")
-_NUMBERS = ("Runs", "Coalesced", "Heartbeat runs", "Model calls", "USD", "Latest start")
+_HEAD = ("Job", "State", "Runs", "Coalesced", "Skipped", "Model requests", "USD", "Latest start")
+_HEARTBEAT_RUNS_HEAD = ("Agent", "Heartbeat runs", "Model requests", "Skipped", "USD")
+_NUMBERS = ("Runs", "Coalesced", "Heartbeat runs", "Model requests", "USD", "Latest start")
 
 _Span = tuple[datetime, datetime]
 

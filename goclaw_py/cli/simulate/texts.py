@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from goclaw_py.core.outcomes import outcome_text
+from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import duration
 from goclaw_py.schedule.forecast_models import Forecast, ForecastHeartbeats, ForecastJob, Totals
 
 
 def row(one: ForecastJob) -> tuple[str, ...]:
-    """Return slug, state, runs, coalesced, skipped, model calls, cost and longest delay."""
+    """Return slug, state, runs, coalesced, skipped, model requests, cost and longest delay."""
     return (
         one.job.spec.slug,
         one.job.state.value,
@@ -21,7 +23,7 @@ def row(one: ForecastJob) -> tuple[str, ...]:
 
 
 def heartbeat_runs_row(one: ForecastHeartbeats) -> tuple[str, ...]:
-    """Return agent, heartbeat runs, model calls, skipped and cost."""
+    """Return agent, heartbeat runs, model requests, skipped and cost."""
     heartbeat_runs = str(one.heartbeat_runs) if one.is_on or one.heartbeat_runs else "off"
     failed = f" ({one.failed} failed)" if one.failed else ""
     return (
@@ -34,7 +36,7 @@ def heartbeat_runs_row(one: ForecastHeartbeats) -> tuple[str, ...]:
 
 
 def _skipped(one: Totals) -> str:
-    return ", ".join(f"{count} {why.value}" for why, count in sorted(one.skipped.items()))
+    return ", ".join(f"{number} {outcome_text(why)}" for why, number in sorted(one.skipped.items()))
 
 
 def _usd(one: Totals) -> str:
@@ -47,12 +49,12 @@ def heart_name(one: ForecastHeartbeats) -> str:
 
 
 def total(found: Forecast) -> str:
-    """Return the model calls and cost of all jobs and heartbeats together."""
+    """Return the model requests and cost of all jobs and heartbeats together."""
     every: list[Totals] = [*found.jobs, *found.heartbeats]
-    calls = sum(one.model_calls for one in every)
+    requests = sum(one.model_calls for one in every)
     costs = [one.usd for one in every if one.usd is not None]
     cost = f", about {sum(costs):.2f} USD where costs are known" if costs else ""
-    return f"{calls} model call{'' if calls == 1 else 's'}{cost}"
+    return f"{count(requests, 'model request')}{cost}"
 
 
 def reach(found: Forecast) -> str:

@@ -17,6 +17,7 @@ from goclaw_py.cli.output import (
     Column,
     Columns,
     Printer,
+    folded,
     plain,
     short_id,
     show_facts,
@@ -213,9 +214,12 @@ _STATUS_LANES: Columns = (
 )
 _RUNS: Columns = (
     *("RUN", Column("SESSION", least=16), Column("LANE", drop=2), Column("STATE", state=True)),
-    *(Column("FOR", drop=1), Column("WAITS FOR", least=16), Column("KEY", drop=9)),
+    *(Column("FOR", drop=1), Column("WAITS FOR", least=24, wraps=True), Column("KEY", drop=9)),
 )
-_CHANNELS = ("CHANNEL", "ACCOUNT", Column("STATE", state=True), Column("DETAIL", least=24))
+_CHANNELS = (
+    *("CHANNEL", "ACCOUNT", Column("STATE", state=True)),
+    Column("DETAIL", least=24, wraps=True),
+)
 _PEERS: Columns = (
     *("OTHER NODE", Column("MACHINE", drop=1), Column("STATE", state=True)),
     *(Column("RUNNING", drop=2), Column("WAITING", drop=2), Column("RECEIVES", least=16)),
@@ -265,7 +269,7 @@ def _show_status(status: GatewayStatus, names: DisplayNames) -> None:
         typer.echo()
         _show_peers(status)
     for warning in status.warnings:
-        typer.echo(f"\nwarning: {plain(str(warning))}")
+        typer.echo("\n" + "\n".join(folded(f"warning: {plain(str(warning))}")))
         if warning.command:
             typer.echo(f"  {plain(warning.command)}")
 

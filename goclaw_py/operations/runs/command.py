@@ -36,7 +36,7 @@ from goclaw_py.cli.output import (
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import Role
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.outcomes import Outcome, Trigger, outcome_text
 from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.runs import HELP
@@ -302,7 +302,8 @@ def outcome(run: StoredRun) -> str:
     """Return the outcome of a run, with the reason."""
     if run.outcome is None:
         return "running"
-    return f"{run.outcome.value} ({run.reason.value})" if run.reason else run.outcome.value
+    why = f" ({outcome_text(run.reason)})" if run.reason else ""
+    return f"{outcome_text(run.outcome)}{why}"
 
 
 def facts_of(run: StoredRun, names: DisplayNames) -> Iterator[tuple[str, str]]:

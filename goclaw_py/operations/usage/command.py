@@ -24,7 +24,7 @@ from goclaw_py.runs.usage_report import (
 )
 
 _USED = (
-    *("RUNS", Column("RECEIVED", drop=2), Column("SENT", drop=2), Column("REQUESTS", drop=3)),
+    *("RUNS", Column("RECEIVED", drop=2), Column("SENT", drop=2), Column("MODEL REQUESTS", drop=3)),
     *(Column("INPUT", drop=1), Column("CACHED", drop=4), Column("OUTPUT", drop=1), "USD"),
 )
 _LONG = 200

@@ -413,7 +413,8 @@ def describe(schedule: Schedule, zone: str) -> str:
     """
     match schedule:
         case At(at):
-            return f"once at {local_text(at, zone)} ({zone})"
+            there = local_text(at, zone)
+            return f"once at {there}" if there.endswith(f" {zone}") else f"once at {there} ({zone})"
         case Every(interval):
             return durations.in_words(interval)
         case Cron(expression):

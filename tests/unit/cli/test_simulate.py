@@ -49,7 +49,7 @@ def test_what_comes_is_shown_in_a_table_and_a_plot(goclaw: Shell, jobs: JobContr
     got = goclaw("simulate", "--days", "7", "--seconds", "60", "--usd", "0.10")
     assert (got.code, got.err) == (0, "")
     head, *rows = lines(got.out)
-    assert head == "JOB STATE RUNS COALESCED SKIPPED MODEL CALLS USD LONGEST DELAY"
+    assert head == "JOB STATE RUNS COALESCED SKIPPED MODEL REQUESTS USD LONGEST DELAY"
     assert rows[:4] == [
         # Each six hours and a minute, but the last one would end a moment too late.
         "poll active 27 0 27 2.70 +0 s",
@@ -57,8 +57,8 @@ def test_what_comes_is_shown_in_a_table_and_a_plot(goclaw: Shell, jobs: JobContr
         "standup active 5 0 5 0.50 +0 s",
         "paused paused 0 0 0",
     ]
-    assert rows[5:7] == ["AGENT HEARTBEAT RUNS MODEL CALLS SKIPPED USD", "main off 0"]
-    assert rows[8].endswith(": 32 model calls, about 3.20 USD where costs are known")
+    assert rows[5:7] == ["AGENT HEARTBEAT RUNS MODEL REQUESTS SKIPPED USD", "main off 0"]
+    assert rows[8].endswith(": 32 model requests, about 3.20 USD where costs are known")
     plot = got.out.splitlines()[11:]
     assert [line.split()[0] for line in plot] == ["poll", "greeting", "standup", "one"]
     bars = [line.partition("  ")[2].strip() for line in plot[:3]]
@@ -103,13 +103,13 @@ def test_where_nothing_comes_it_says_so(goclaw: Shell, cron: JobControl, tmp_pat
     got = goclaw("simulate")
     assert (got.code, got.err) == (0, "")
     assert got.out.startswith("no jobs\n\nAGENT")
-    assert got.out.endswith(": 0 model calls\n")
+    assert got.out.endswith(": 0 model requests\n")
     assert goclaw("simulate", "--html", str(tmp_path / "page.html")).code == 0
     assert "No runs." in (tmp_path / "page.html").read_text("utf-8")
     cron.make(replace(POLL, paused=True))
     got = goclaw("simulate")
     assert (got.code, len(got.out.splitlines())) == (0, 7)  # without a plot
-    assert got.out.endswith(": 0 model calls\n")
+    assert got.out.endswith(": 0 model requests\n")
 
 
 def test_that_it_ended_early_is_said(
@@ -256,10 +256,10 @@ def test_a_fresh_install_calls_no_model(goclaw: Shell, hearts: HeartbeatControl)
     assert told[:4] == [
         "no jobs",
         "",
-        "AGENT HEARTBEAT RUNS MODEL CALLS SKIPPED USD",
+        "AGENT HEARTBEAT RUNS MODEL REQUESTS SKIPPED USD",
         "main 1440 0 1440 empty",
     ]
-    assert told[5].endswith(": 0 model calls")
+    assert told[5].endswith(": 0 model requests")
     assert len(told) == 6
 
 
@@ -275,11 +275,11 @@ def test_heartbeat_runs_are_shown_beside_jobs(goclaw: Shell, hearts: HeartbeatCo
     told = lines(got.out)
     assert told[1].startswith("poll active 7 0 7 0.07")
     assert told[3:6] == [
-        "AGENT HEARTBEAT RUNS MODEL CALLS SKIPPED USD",
-        "main 96 56 40 quiet_hours 0.56",
+        "AGENT HEARTBEAT RUNS MODEL REQUESTS SKIPPED USD",
+        "main 96 56 40 quiet hours 0.56",
         "ann off 0",
     ]
-    assert told[7].endswith(": 63 model calls, about 0.63 USD where costs are known")
+    assert told[7].endswith(": 63 model requests, about 0.63 USD where costs are known")
     plot = got.out.splitlines()[9:]
     assert [line.rpartition("  ")[0].strip() for line in plot] == ["poll", "heartbeat main", ""]
     # From noon to ten there are heartbeat runs, none in the night, and so on.
@@ -375,7 +375,7 @@ def test_the_page_marks_each_call(goclaw: Shell, hearts: HeartbeatControl, tmp_p
     assert {mark.get("height") for mark in idle} == {"3"}
     assert len(idle) < 7 * 48
     cells = [cell.text for cell in root.iter("td")]
-    assert cells == ["main", "336", "14", "322 nothing_due", None]
+    assert cells == ["main", "336", "14", "322 nothing due", None]
 
 
 def test_a_heartbeat_that_fails_is_red(

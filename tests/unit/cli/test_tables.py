@@ -202,3 +202,13 @@ def test_an_explanation_breaks_between_words(
         " " * 26 + "sent there until they come back",
     ]
     assert out[-1] == "      goclaw " + "x" * 90  # it can be copied
+
+
+def test_a_reason_takes_more_lines_where_it_is_too_wide(terminal_of: At) -> None:
+    """Cut, it would end before what to do."""
+    terminal_of(40)
+    columns = ("RUN", Column("STATE", state=True), Column("WAITS FOR", least=20, wraps=True))
+    reason = "a slot of lane main, behind the run of Ann"
+    table = shown(table_text(columns, [("r1", "timed out (deadline)", reason)], empty=""))
+    assert " ".join(" ".join(table[1:]).split()) == f"r1 timed out (deadline) {reason}"
+    assert len(table) == 4

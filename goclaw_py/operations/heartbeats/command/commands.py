@@ -18,6 +18,7 @@ from goclaw_py.cli.output import Printer, plain, show_json
 from goclaw_py.cli.progress import report
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import AgentName, HeartbeatRunId
+from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.text import cost
 from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.heartbeats import HELP
@@ -218,9 +219,10 @@ def _say_heartbeat_run(
         facts = ", ".join(
             filter(None, [duration(heartbeat_run.duration_s), cost(heartbeat_run.usage)])
         )
-        typer.echo(
-            plain(f"{outcome}{f' ({facts})' if facts else ''}: {outcome_words(heartbeat_run)}")
-        )
+        # The words behind it have the reason of a skip.
+        word = outcome_text(outcome).partition(":")[0]
+        result = outcome_words(heartbeat_run).removeprefix("it was skipped: ")
+        typer.echo(plain(f"{word}{f' ({facts})' if facts else ''}: {result}"))
         if todo := advice(heartbeat_run, heartbeat):
             typer.echo(todo)
         if heartbeat_run.status in _SPEAKS and (said := words.summary(heartbeat_run)):

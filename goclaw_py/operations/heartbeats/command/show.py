@@ -31,6 +31,7 @@ from goclaw_py.cli.output import (
     show_table,
 )
 from goclaw_py.core.ids import AgentName
+from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.text import cost
 from goclaw_py.operations.heartbeats.command import texts as words
 from goclaw_py.operations.heartbeats.command.texts import AgentArgument, AgentsArgument
@@ -58,8 +59,11 @@ _COLUMNS = (
     Column("TODAY", drop=3),
     Column("MONTH", drop=3),
 )
+_COMPLETED = outcome_text(HeartbeatRunStatus.OK)
+_NOT_WORDS = (HeartbeatRunStatus.OK, HeartbeatRunStatus.SKIPPED)
 OUTCOMES = (
-    *(status for status in HeartbeatRunStatus if status is not HeartbeatRunStatus.SKIPPED),
+    _COMPLETED,
+    *(status for status in HeartbeatRunStatus if status not in _NOT_WORDS),
     *(f"skipped:{skip}" for skip in Skip),
 )
 
@@ -125,7 +129,7 @@ def _row(view: HeartbeatView) -> tuple[str, ...]:
         said.state_words(view),
         words.due(view),
         brief_when(at, view.now),
-        "" if last is None else words.outcome(last),
+        "" if last is None else outcome_text(words.outcome(last)),
         display.cell(said.route_words(view.route, view.policy)),
         cost(view.today),
         cost(view.month),
@@ -183,7 +187,12 @@ def runs(
     ctx: typer.Context,
     agent: AgentsArgument = None,
     outcome: Annotated[
-        str | None, choice(OUTCOMES, "List only this outcome: ok, skipped:empty, …")
+        str | None,
+        choice(
+            OUTCOMES,
+            "List only this outcome: completed, skipped:empty, …",
+            former=(HeartbeatRunStatus.OK,),
+        ),
     ] = None,
     limit: Limit = 50,
     *,
@@ -193,7 +202,8 @@ def runs(
 
     async def ask(control: Control) -> list[HeartbeatRun]:
         name = None if agent is None else AgentName(agent)
-        return await control.heartbeats.log(name, limit=limit, outcome=outcome)
+        value = HeartbeatRunStatus.OK if outcome == _COMPLETED else outcome
+        return await control.heartbeats.log(name, limit=limit, outcome=value)
 
     def show_all(found: list[HeartbeatRun]) -> None:
         words.show_heartbeat_runs(found, with_agent=agent is None)

@@ -14,6 +14,7 @@ from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, brief_when, one_line, show_table
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.text import cost
 from goclaw_py.core.time.texts import duration
 from goclaw_py.schedule.heartbeat.models import HeartbeatRun
@@ -104,7 +105,7 @@ def show_heartbeat_runs(heartbeat_runs: Sequence[HeartbeatRun], *, with_agent: b
             display.moment(heartbeat_run.claimed_at),
             _KINDS[heartbeat_run.kind.value],
             duration(heartbeat_run.duration_s),
-            outcome(heartbeat_run),
+            outcome_text(outcome(heartbeat_run)),
             str(heartbeat_run.attempts or ""),
             heartbeat_run.delivery,
             cost(heartbeat_run.usage),
@@ -118,13 +119,13 @@ def show_heartbeat_runs(heartbeat_runs: Sequence[HeartbeatRun], *, with_agent: b
 
 
 def outcome(heartbeat_run: HeartbeatRun) -> str:
-    """Return the outcome of a run; ``delivery_failed`` if its alert cannot arrive."""
+    """Return the outcome of a run as a value; ``delivery_failed`` if its alert cannot arrive."""
     return "delivery_failed" if is_undelivered(heartbeat_run) else heartbeat_run.outcome
 
 
 def remark(heartbeat_run: HeartbeatRun) -> str:
-    """Return the outcome in words."""
-    return one_line(outcome_words(heartbeat_run), _TEXT)
+    """Return the outcome in words, without the word of its own column."""
+    return one_line(outcome_words(heartbeat_run).removeprefix("it was skipped: "), _TEXT)
 
 
 def summary(heartbeat_run: HeartbeatRun) -> str:

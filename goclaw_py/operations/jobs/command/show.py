@@ -41,6 +41,7 @@ from goclaw_py.cli.output import (
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.jobs.command import texts as words
@@ -150,7 +151,7 @@ def _facts(found: JobSnapshot, names: DisplayNames) -> Iterator[tuple[str, str]]
     if job.running is not None:
         yield "running", f"occurrence {job.running}"
     last = when(job.last_run_at, found.now)
-    yield "last run", f"{last}: {job.last_status}" if last else "none"
+    yield "last run", f"{last}: {outcome_text(job.last_status)}" if last else "none"
     if job.last_error:
         yield "last error", display.cell(job.last_error)
     yield "agent", display.cell(spec.agent)
@@ -215,11 +216,17 @@ def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:
 # ---------------------------------------------------------------------------- runs
 
 
+_COMPLETED = outcome_text(OccurrenceStatus.OK)
+_OUTCOMES = tuple(
+    _COMPLETED if status is OccurrenceStatus.OK else status.value for status in OccurrenceStatus
+)
+
+
 @dataclass(frozen=True, slots=True)
 class RunsOptions:
     """The options that select runs of jobs."""
 
-    outcome: Annotated[str | None, choice(OccurrenceStatus)] = None
+    outcome: Annotated[str | None, choice(_OUTCOMES, former=(OccurrenceStatus.OK,))] = None
     limit: Limit = 50
     status: Annotated[
         str | None, choice(OccurrenceStatus, "Former name of --outcome.", hidden=True)
@@ -237,7 +244,8 @@ def runs(
     outcome = wanted.outcome or wanted.status
 
     async def ask(control: Control) -> list[LoggedOccurrence]:
-        status = None if outcome is None else OccurrenceStatus(outcome)
+        value = OccurrenceStatus.OK if outcome == _COMPLETED else outcome
+        status = None if value is None else OccurrenceStatus(value)
         return await control.jobs.log(name, operator(), limit=wanted.limit, status=status)
 
     def show_all(found: list[LoggedOccurrence]) -> None:
@@ -383,7 +391,7 @@ def _row(found: JobSnapshot, names: DisplayNames, *, with_owner: bool) -> tuple[
         plan(job),
         brief_when(job.next_run_at, found.now),
         brief_when(job.last_run_at, found.now),
-        job.last_status,
+        outcome_text(job.last_status),
         "" if found.remark == job.state.value else found.remark,
         *((display.cell(job.owner),) if with_owner else ()),
     )

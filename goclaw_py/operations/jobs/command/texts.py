@@ -16,6 +16,7 @@ from goclaw_py.cli.output import Printer, plain, when
 from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import JobError, UnknownJob
 from goclaw_py.core.ids import Owner
+from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.targets import chat_of, target_text
 from goclaw_py.operations.jobs.models import JobSettingsView, Requester
 from goclaw_py.operations.jobs.operations import JobService
@@ -85,12 +86,13 @@ former_job_option = typer.Option(
 
 
 def ended(row: LoggedOccurrence) -> str:
-    """Return the status of an occurrence, with the reason."""
+    """Return the outcome of an occurrence, with the reason, as people read them."""
     silent = {
         Why.NO_NOTIFY: "not delivered: the reply did not begin with [NOTIFY]",
         Why.NO_REPLY: "not delivered: the reply was empty",
     }
-    return f"{row.status.value} ({silent.get(row.why, row.why.value)})" if row.why else row.status
+    why = f" ({silent.get(row.why) or outcome_text(row.why)})" if row.why else ""
+    return f"{outcome_text(row.status)}{why}"
 
 
 def cost(row: LoggedOccurrence) -> str:

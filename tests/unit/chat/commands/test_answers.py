@@ -119,6 +119,19 @@ def test_many_waiting_messages_are_counted() -> None:
     assert lines(*waiting)[-2:] == ["- job “n3”", "- … and 3 more"]
 
 
+@pytest.mark.parametrize(("owner", "username", "words"), [
+    (True, None, "You are an owner."),
+    (False, None, "You are a guest."),
+    (True, "ann", "You are @ann, owner."),
+])  # fmt: skip
+def test_whoami_without_a_name(owner: bool, username: str | None, words: str) -> None:
+    chat, sender = Target("console", "default", "42"), Sender("7", " ", username)
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    message = InboundMessage("42:1", chat, PeerKind.DIRECT, sender, "/whoami", at)
+    text = who(message, owner=owner, session=SessionKey("agent:main"))
+    assert text.startswith(f"{words}\n")
+
+
 @pytest.mark.parametrize(
     ("owner", "username", "thread", "words"),
     [

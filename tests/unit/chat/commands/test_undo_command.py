@@ -94,9 +94,9 @@ async def test_what_tools_did_is_listed_and_stays() -> None:
         assert (await gateway.ask("/undo")).splitlines() == [
             undone("one"),
             "What its tools did is not undone:",
-            '- pay({"to": "ann"}): done',
-            "- book({}): failed",
-            "- mail({}): outcome unknown: it may have taken effect",
+            "- pay (to: ann): done",
+            "- book: failed",
+            "- mail: outcome unknown: it may have taken effect",
         ]
 
 

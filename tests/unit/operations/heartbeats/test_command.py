@@ -55,11 +55,11 @@ def test_the_status_of_all_is_a_table(goclaw: Shell, service: FakeHeartbeats) ->
     assert head == "AGENT STATE NEXT RUN LAST RUN OUTCOME ALERTS TO TODAY MONTH"
     assert main == (
         "main on, every 30 minutes, 08:00\u201322:00 Europe/Berlin Tue 2026-03-03 08:27:00 (in 27 "
-        "min) Tue 2026-03-03 07:30:00 (30 min ago) ok to telegram.work:-1005:7 (the chat used "
-        "last[2J) $0.0123 $0.0246"
+        "min) Tue 2026-03-03 07:30:00 (30 min ago) completed to telegram.work:-1005:7 (the chat "
+        "used last[2J) $0.0123 $0.0246"
     )
     assert helper.split()[0] == "helper"
-    assert " delivery_failed " in helper
+    assert " delivery failed " in helper
 
 
 def test_the_status_of_one_has_its_last_runs(goclaw: Shell, service: FakeHeartbeats) -> None:
@@ -73,10 +73,12 @@ def test_the_status_of_one_has_its_last_runs(goclaw: Shell, service: FakeHeartbe
     head, skipped, ok = lines(heartbeat_runs)
     assert head == "STARTED TRIGGER TOOK OUTCOME ATTEMPTS DELIVERY COST RESULT REPLY"
     assert skipped == (
-        "2026-03-03 07:30:00 schedule skipped:unreadable it was skipped: "
+        "2026-03-03 07:30:00 schedule skipped: unreadable "
         "HEARTBEAT.md cannot be read: it is a folder 2 ok[2J"
     )
-    assert ok.startswith("2026-03-03 07:30:00 schedule 1 min ok 1 $0.0123 nothing needed attention")
+    assert ok.startswith(
+        "2026-03-03 07:30:00 schedule 1 min completed 1 $0.0123 nothing needed attention"
+    )
 
 
 def test_nothing_stored_takes_the_terminal_over(goclaw: Shell, service: FakeHeartbeats) -> None:
@@ -133,7 +135,10 @@ def test_logs_are_of_all_or_of_one_and_by_outcome(goclaw: Shell, service: FakeHe
     # Those of an agent that is gone are in UTC.
     service.heartbeat_runs = [replace(OK, agent=AgentName("gone"))]
     assert "gone   2026-03-03 07:30:00" in goclaw("heartbeat", "logs").out
-    statuses = set(HeartbeatRunStatus) - {HeartbeatRunStatus.SKIPPED}
+    statuses = {*HeartbeatRunStatus, "completed"} - {
+        HeartbeatRunStatus.SKIPPED,
+        HeartbeatRunStatus.OK,
+    }
     assert set(show.OUTCOMES) == statuses | {f"skipped:{skip}" for skip in Skip}
 
 
@@ -149,20 +154,20 @@ def came_to(status: S, skip: Skip | None = None, **facts: object) -> list[Heartb
 
 
 @pytest.mark.parametrize(("coming", "code", "words"), [
-    (came_to(S.OK), 0, "ok (1 min, $0.0123): nothing needed attention, so no message was sent"),
+    (came_to(S.OK), 0, "completed (1 min, $0.0123): nothing needed attention"),
     (came_to(S.ALERTED, detail="x"), 0, "alerted (1 min, $0.0123): it had"),
     (came_to(S.DUPLICATE), 0, "duplicate"),
-    (came_to(S.SKIPPED, Skip.EMPTY, started_at=None), 0, "skipped:empty"),
-    (came_to(S.SKIPPED, Skip.NO_FILE), 0, "skipped:no_file"),
-    (came_to(S.SKIPPED, Skip.NOTHING_DUE), 0, "skipped:nothing_due"),
-    (came_to(S.SKIPPED, Skip.BUDGET), 1, "skipped:budget"),
-    (came_to(S.SKIPPED, Skip.DISABLED), 1, "skipped:disabled"),
-    (came_to(S.SKIPPED, Skip.UNREADABLE), 1, "skipped:unreadable"),
+    (came_to(S.SKIPPED, Skip.EMPTY, started_at=None), 0, "skipped ($0.0123): HEARTBEAT.md has"),
+    (came_to(S.SKIPPED, Skip.NO_FILE), 0, "skipped (1 min, $0.0123): there is no HEARTBEAT.md"),
+    (came_to(S.SKIPPED, Skip.NOTHING_DUE), 0, "skipped (1 min, $0.0123): no item of"),
+    (came_to(S.SKIPPED, Skip.BUDGET), 1, "skipped (1 min, $0.0123): the daily budget"),
+    (came_to(S.SKIPPED, Skip.DISABLED), 1, "skipped (1 min, $0.0123): the heartbeat is off"),
+    (came_to(S.SKIPPED, Skip.UNREADABLE), 1, "skipped (1 min, $0.0123): HEARTBEAT.md cannot"),
     (came_to(S.FAILED, detail="no key"), 1, "failed (1 min, $0.0123): it failed: no"),
     (came_to(S.LOST), 1, "lost"),
     (came_to(S.CANCELLED), 1, "cancelled"),
-    (came_to(S.NO_ROUTE), 1, "no_route"),
-    (came_to(S.ALERTED, delivery="failed"), 1, "delivery_failed"),
+    (came_to(S.NO_ROUTE), 1, "no route ("),
+    (came_to(S.ALERTED, delivery="failed"), 1, "delivery failed ("),
 ])  # fmt: skip
 def test_a_heartbeat_run_by_hand_is_waited_for_and_its_end_is_the_exit_code(
     goclaw: Shell, hand: FakeHeartbeats, coming: list[HeartbeatRun], code: int, words: str
@@ -468,7 +473,7 @@ def test_without_main_the_only_agent_is_meant(goclaw: Shell, service: FakeHeartb
     (["event", "x", "--agent", "nobody"], 1, "there is no agent 'nobody'"),
     (["heartbeat", "status", " "], 2, "must not be blank"),
     (["heartbeat", "status", "\udcff"], 2, "is not text"),
-    (["heartbeat", "logs", "--outcome", "skipped"], 2, "must be one of running, deferred, ok"),
+    (["heartbeat", "logs", "--outcome", "skipped"], 2, "must be one of completed, running"),
     (["heartbeat", "logs", "--limit", "0"], 2, "--limit"),
     (["heartbeat", "logs", "--limit", "1001"], 2, "--limit"),
     (["heartbeat", "run", "--wait", "-1"], 2, "--wait"),
@@ -512,7 +517,7 @@ def test_it_is_the_same_through_a_gateway(goclaw: Shell, gateway: ThreadGateway)
     why_main = goclaw("heartbeat", "why", "main").out.splitlines()
     assert tuple(why_main) == why(gateway.control.hearts.views[MAIN])
     got = goclaw("heartbeat", "run", "--wait", "20")
-    assert (got.code, got.err, got.out[:3]) == (0, "", "ok ")
+    assert (got.code, got.err, got.out[:10]) == (0, "", "completed ")
     assert goclaw("event", "--now", "x").code == 0
     for arguments, code, words in (
         (["heartbeat", "status", "nobody"], 1, "there is no agent 'nobody'"),

@@ -205,8 +205,8 @@ def test_everything_about_a_job_is_shown(goclaw: Shell, jobs: JobControl) -> Non
     }
     table = shown[shown.index("prompt") + 3 :]
     assert table[0] == "DUE TOOK OUTCOME ATTEMPTS DELIVERY COST RUN OUTPUT"
-    assert "skipped (no_work)" in table[1]
-    assert table[2].startswith("2026-01-02 12:01:00 manual 1 min 30 s ok 1 0.25 USD")
+    assert "skipped (no work)" in table[1]
+    assert table[2].startswith("2026-01-02 12:01:00 manual 1 min 30 s completed 1 0.25 USD")
     assert table[2].endswith("all is well")
 
 
@@ -258,14 +258,15 @@ def test_runs_are_listed_in_the_zone_of_this_machine(goclaw: Shell, jobs: JobCon
     assert head == "JOB DUE TOOK OUTCOME ATTEMPTS DELIVERY COST RUN OUTPUT"
     assert first.startswith("poll 2026-01-02 12:01:00 manual 1 min 30 s failed 1")
     assert first.endswith("boom bang")
-    assert second.startswith("tea 2026-01-02 12:00:00 manual 1 min 30 s ok 1")
+    assert second.startswith("tea 2026-01-02 12:00:00 manual 1 min 30 s completed 1")
 
 
 @pytest.mark.parametrize(("arguments", "slugs"), [
     (["poll"], ["poll"]),
     (["Poll"], ["poll"]),
     (["--job", "poll"], ["poll"]),  # the former way
-    (["--outcome", "ok"], ["tea"]),
+    (["--outcome", "completed"], ["tea"]),
+    (["--outcome", "ok"], ["tea"]),  # its value
     (["--status", "ok"], ["tea"]),  # its former name
     (["poll", "--outcome", "ok"], []),
     (["--limit", "1"], ["poll"]),

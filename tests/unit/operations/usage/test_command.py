@@ -30,7 +30,7 @@ def test_groups_have_a_line_each_and_what_is_missing_is_told(
     assert got.code == 0
     assert got.out.startswith("2026-01-01 to 2026-01-02, days in UTC\n")
     head, ann, no_one, others, total = rows_of(got.out)
-    titles = ["RECEIVED", "SENT", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "USD"]
+    titles = ["RECEIVED", "SENT", "MODEL", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "USD"]
     assert head == ["DAY", "SENDER", "RUNS", *titles]
     used = ["3", "-", "-", "9", "12,000", "4,000", "800", "0.0605"]
     assert ann[-9:] == ["(telegram/work/7)", *used]
