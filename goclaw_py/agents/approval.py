@@ -8,16 +8,6 @@ from dataclasses import dataclass
 from goclaw_py.core.approvals import ApprovalPolicy, ApprovalRequest, Decision, Permission
 from goclaw_py.runs.toolbox import ToolSpec
 
-_DENIED = "This call was not made: the settings of this agent deny the tool."
-_NOBODY = (
-    "This call was not made: the tool needs the approval of a person, and nobody can be asked "
-    "during this run."
-)
-_REFUSED = {
-    Decision.DENY: "This call was not made: a person has denied it. Do not try it again.",
-    Decision.EXPIRED: "This call was not made: it needed an approval, and nobody answered in time.",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -27,17 +17,33 @@ class Judgement:
         asks: The question to a person.
         result: The result to use in place of a call.
         refusal: The same for a failed call.
+        why: The reason of a refusal for people, who get no advice that is meant for a model.
         uncertain: Whether the outcome of the call stays unknown.
     """
 
     asks: ApprovalRequest | None = None
     result: str = ""
     refusal: str = ""
+    why: str = ""
     uncertain: bool = False
 
 
 CALL = Judgement()
 """The call is made."""
+
+
+def _refused(why: str, advice: str = "") -> Judgement:
+    return Judgement(refusal=f"This call was not made: {why}{advice}", why=why)
+
+
+_DENIED = _refused("the settings of this agent deny the tool.")
+_NOBODY = _refused(
+    "the tool needs the approval of a person, and nobody can be asked during this run."
+)
+_REFUSED = {
+    Decision.DENY: _refused("a person has denied it.", " Do not try it again."),
+    Decision.EXPIRED: _refused("it needed an approval, and nobody answered in time."),
+}
 
 
 class CallJudge:
@@ -65,15 +71,15 @@ class CallJudge:
         """Judge a call that was not started; ``decision`` is the answer of a person, if any."""
         permission = self.policy.permission(spec.name, side_effects=spec.side_effects)
         if permission is Permission.DENY:
-            return Judgement(refusal=_DENIED)
+            return _DENIED
         if permission is Permission.ALLOW or (decision is not None and decision.allows):
             return CALL
         if decision is not None:
-            return Judgement(refusal=_REFUSED.get(decision, _REFUSED[Decision.DENY]))
+            return _REFUSED.get(decision, _REFUSED[Decision.DENY])
         if await self._is_granted(spec.name):
             return CALL
         if not self.can_ask:
-            return Judgement(refusal=_NOBODY)
+            return _NOBODY
         return Judgement(asks=self.request(spec, call_id, arguments))
 
     def request(

@@ -165,9 +165,59 @@ def test_what_the_agent_does_is_stopped_in_the_chat(page: Page, dash: Dashboard,
         press(page, "Stop")
     else:
         send(page, "/stop")
-    expect(answers(page).last).to_contain_text("Stopped")
-    expect(page.locator("#doing")).not_to_have_text("The agent is working…")
+    expect(page.locator("#doing")).to_have_text("")
     assert dash.ended(way) == "cancelled"
+    expect(page.locator("#talk p.hint")).to_have_text("Stopped. Why?")
+    expect(answers(page)).to_have_count(1)
+    typed = ["count to 600"] if way == "button" else ["count to 600", "/stop"]
+    expect(page.locator("li.user pre")).to_have_text(typed)
+    words = answers(page).inner_text()
+    page.reload()
+    live(page)
+    expect(page.locator("li.user pre")).to_have_text(typed)
+    expect(page.locator("#talk p.hint")).to_have_text("Stopped. Why?")
+    expect(answers(page)).to_have_text(words)
+
+
+def test_a_conversation_in_progress_is_marked_in_the_list(page: Page, dash: Dashboard) -> None:
+    dash.say("slow 600", "marked")
+    dash.run_of("marked")
+    page.goto("/chat?name=other")
+    mark = page.locator("#list a[href$='name=marked'] .badge")
+    expect(mark).to_have_text("In progress:")
+    assert violations(page) == []
+    dash.stop("marked")
+    expect(mark).to_have_count(0)
+
+
+def test_commands_are_suggested_and_chosen_by_keys(page: Page) -> None:
+    page.goto("/chat/new")
+    live(page)
+    text, commands = page.get_by_label("Message"), page.get_by_role("option")
+    text.press_sequentially("/st")
+    expect(commands).to_have_count(3)
+    expect(commands.first).to_contain_text("/stop Stop the oldest task")
+    assert violations(page) == []
+    text.press("ArrowDown")
+    text.press("ArrowDown")
+    expect(page.locator("[aria-selected=true]")).to_contain_text("/status")
+    expect(text).to_have_attribute("aria-activedescendant", "command-status")
+    text.press("Enter")
+    expect(text).to_have_value("/status ")
+    expect(commands).to_have_count(0)
+    text.fill("/wh")
+    text.press("Escape")
+    expect(commands).to_have_count(0)
+    text.fill("/who")
+    text.press("Tab")
+    expect(text).to_have_value("/whoami ")
+    expect(text).to_be_focused()
+    text.fill("/he")
+    commands.first.click()
+    text.fill("/whoami")
+    text.press("Enter")
+    expect(page.locator("li.user pre")).to_have_text("/whoami")
+    expect(commands).to_have_count(0)
 
 
 def test_what_is_said_while_the_agent_works_is_answered_next(page: Page, dash: Dashboard) -> None:

@@ -75,7 +75,8 @@ class OfflineTurn:
         if judgement.asks is not None:
             raise ApprovalNeeded((judgement.asks,))
         if judgement.refusal:
-            raise ToolFailed(judgement.refusal)
+            # This agent says it to people: the advice is for models.
+            raise ToolFailed(judgement.why)
 
     async def report(self, name: str, /, **arguments: object) -> str:
         """Call a tool, and reply with its result. Raises ``ToolFailed``."""

@@ -50,6 +50,8 @@ class RunRecord:
         steps: Its steps, in order; empty for a kind of agent whose steps are not stored.
         retryable: The numbers of the messages that it was to answer and did not, as far as they
             are stored and were not retried since: ``Deliveries.retry_dead_letters`` takes them.
+        later: The run that has these messages now: they were retried, or it continues this run.
+        waits: These messages wait for a run, or for the answer of a person.
     """
 
     run: StoredRun
@@ -57,6 +59,8 @@ class RunRecord:
     said: tuple[OutboxRow, ...]
     steps: tuple[StepView, ...] = ()
     retryable: tuple[int, ...] = ()
+    later: RunId | None = None
+    waits: bool = False
 
 
 class Runs:
@@ -141,12 +145,17 @@ class Runs:
         said = await self._store.outbox(OutboxQuery(limit=_MESSAGES_SHOWN, run=run.id))
         steps = await self._store.run_steps(run.id)
         views = tuple(step_view(one.number, one.step) for one in steps)
-        retryable: tuple[int, ...] = ()
-        if run.outcome not in (None, Outcome.COMPLETED):
-            letters = await self._store.letters_of(run.id)
-            ends = ((one.row.id, one.row.outcome) for one in letters if one.row.run_id == run.id)
-            retryable = tuple(id_ for id_, end in ends if end not in (None, Outcome.COMPLETED))
-        return RunRecord(run, tuple(entries), tuple(reversed(said)), views, retryable)
+        record = RunRecord(run, tuple(entries), tuple(reversed(said)), views)
+        if run.outcome in (None, Outcome.COMPLETED):
+            return record
+        letters = [one.row for one in await self._store.letters_of(run.id)]
+        ends = ((one.id, one.outcome) for one in letters if one.run_id == run.id)
+        return replace(
+            record,
+            retryable=tuple(id_ for id_, end in ends if end not in (None, Outcome.COMPLETED)),
+            later=next((one.run_id for one in letters if one.run_id not in (None, run.id)), None),
+            waits=any(one.run_id is None and one.outcome is None for one in letters),
+        )
 
     # The last one: below it, ``list`` in a signature would be this method.
     @operation("GET /api/runs", Least.VIEWER)

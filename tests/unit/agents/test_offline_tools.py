@@ -93,13 +93,13 @@ async def test_a_call_waits_for_the_approval_that_the_settings_want(service: Too
     assert needed.value.requests == (ApprovalRequest("call-2", "send_file", sent),)
     assert service.attached == []
     for decision, reply in (
-        (Decision.DENY, "That did not work: This call was not made: a person has denied it. "),
+        (Decision.DENY, "That did not work: a person has denied it."),
         (Decision.ONCE, "Here it is."),
     ):
         steps = (*asked.steps, DecisionStep("call-2", decision))
         events = Events()
         result = await agent.run(replace(asked, steps=steps), events)
-        assert result.text.startswith(reply)
+        assert result.text == reply or (decision.allows and result.text.startswith(reply))
         ends = [event.name for event in events if isinstance(event, ToolEnded)]
         assert ends == ["write_file", "send_file"][: 2 if decision.allows else 1]
     assert len(service.attached) == 1
@@ -112,7 +112,7 @@ async def test_a_call_that_nobody_may_approve_or_that_is_denied_is_refused(
         agent = OfflineAgent(approval=policy)
         asked = replace(request("write a.txt hi"), tools=service.tools(RIGHTS))
         result = await agent.run(replace(asked, workspace=service.workspace), Events())
-        assert result.text.startswith("That did not work: This call was not made: ")
+        assert result.text.startswith("That did not work: the ")
         assert not (service.workspace / "a.txt").exists()
 
 

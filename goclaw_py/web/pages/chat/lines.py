@@ -15,10 +15,17 @@ from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import Aside, StoredEntry, StoredRun, Unanswered
 
-_BY_BUTTON: Final = re.compile(r"/stop|/undo [0-9a-f-]{32,}")
-"""The commands that buttons of the page send."""
+_UNDO: Final = re.compile(r"/undo [0-9a-f-]{32,}")
+"""The command that buttons of the page send before a message is sent again."""
+_STOP_BUTTON: Final = "stop-"
+"""The ids of the commands of the button Stop begin with it: nobody has typed them."""
 _NEW: Final = re.compile(r"/(new|reset)\b", re.IGNORECASE)
-_ANSWERED: Final = (None, Outcome.COMPLETED)
+_ANSWERED: Final = (None, Outcome.COMPLETED, Outcome.INTERRUPTED)
+"""Outcomes of which there is nothing to say: another run continues an interrupted one."""
+_NOTES: Final = {texts.interrupted_note(outcome): outcome for outcome in Outcome}
+"""The last lines of entries of runs that have not completed: the agent reads them."""
+_QUIET: Final = (Outcome.CANCELLED, Outcome.DROPPED)
+"""Outcomes that a person, or the queue mode of the chat, has wanted."""
 _ORIGIN: Final = re.compile(r"\[(from the (?:heartbeat|job “[^”\n]*”)|sent by [^\]\n]+)\]\n")
 """How the history marks what came without a question: the agent reads that, and people read it
 beside the name."""
@@ -31,6 +38,7 @@ class Line:
     Args:
         run: At the last entry of a run this run, whose tool calls are shown before it.
         problem: Why there is no answer, "" if there is one or may come.
+        is_quiet: Whether the problem is what somebody wanted.
         files: The names of files that no run has taken yet.
         message: The id of a message that no run answers yet, or of a command, as its terminal has
             chosen it.
@@ -43,6 +51,7 @@ class Line:
     entry: StoredEntry
     run: StoredRun | None = None
     problem: str = ""
+    is_quiet: bool = False
     files: tuple[str, ...] = ()
     message: str = ""
     receipt: str = ""
@@ -55,9 +64,9 @@ class Line:
         """Its text; files, its origin and the outcome of its run stand beside it, not in it."""
         whole = self.entry.entry.text
         if self.entry.entry.role is Role.ASSISTANT:
-            note = texts.interrupted_note(self.run.outcome) if self.run and self.run.outcome else ""
             whole = _ORIGIN.sub("", whole, count=1) if self.origin else whole
-            return whole.removesuffix(note).rstrip() if self.problem else whole
+            note = _note(whole)
+            return whole.removesuffix(note).rstrip() if note else whole
         placeholders = {
             texts.file_name(Attachment(file.kind, "", file.name)) for file in self.entry.entry.files
         }
@@ -85,6 +94,7 @@ def lines_of(
     found = [
         _line(one, by_id.get(one.run_id) if one.run_id and last[one.run_id] is one else None)
         for one in history
+        if one.entry.text != texts.interrupted_note(Outcome.INTERRUPTED)
     ]
     if queue is not None:
         ended = [one for one in queue.unanswered if history and one.received_at >= history[0].at]
@@ -111,18 +121,36 @@ def lines_of(
 
 
 def _line(entry: StoredEntry, run: StoredRun | None) -> Line:
-    if run is None or run.outcome in _ANSWERED:
+    # A copy of a conversation, or an old one, has the entries of runs without the runs.
+    outcome = run.outcome if run else _NOTES.get(_note(entry.entry.text))
+    if outcome in _ANSWERED:
         return Line(entry, run)
-    return Line(entry, run, _problem(run.outcome, run.reason, run.error))
+    problem = _problem(outcome, run.reason, run.error) if run else _problem(outcome, None, None)
+    return Line(entry, run, problem, outcome in _QUIET)
+
+
+def _note(text: str) -> str:
+    """Return the last line of an entry if it says how its run ended, else ""."""
+    last = text.rpartition("\n")[2]
+    return next((note for note in _NOTES if last.endswith(note)), "")
 
 
 def _missing(one: Unanswered, run: StoredRun | None) -> Line:
     entry = HistoryEntry(Role.USER, one.message.markdown)
-    problem = _problem(one.outcome, one.reason, run.error if run else None) if one.outcome else ""
+    is_over = one.outcome not in _ANSWERED
+    problem = _problem(one.outcome, one.reason, run.error if run else None) if is_over else ""
     names = tuple(file.name for file in one.message.attachments)
     stored = StoredEntry(entry, one.received_at, one.run_id)
     own = "" if one.outcome else own_id(one)
-    return Line(stored, run, problem, files=names, message=own, is_remembered=False)
+    return Line(
+        stored,
+        run,
+        problem,
+        one.outcome in _QUIET,
+        files=names,
+        message=own,
+        is_remembered=False,
+    )
 
 
 def _without_explained(found: list[Line], beside: list[Line]) -> Iterator[Line]:
@@ -141,17 +169,18 @@ def _asides(
     """Return what is beside the history as the page showed it when it came.
 
     A message that replaces another one stands in its place. What buttons of the page have sent is
-    not shown, nor the answer that a turn was undone.
+    not shown, nor the answer that a turn was undone for another one.
     """
     said = {(one.run_id, one.entry.text.strip()) for one in history}
     found: dict[str, Line] = {}
     is_silent = False
     for one in asides:
         if one.role is Role.USER:
-            is_silent = one.text.startswith("/undo ") and bool(_BY_BUTTON.fullmatch(one.text))
+            is_silent = bool(_UNDO.fullmatch(one.text))
             if _NEW.match(one.text):
                 found.clear()
-            if _BY_BUTTON.fullmatch(one.text) or one.id.endswith(":new"):
+            is_pressed = one.id.rpartition(":")[2].startswith(_STOP_BUTTON)
+            if is_silent or is_pressed or one.id.endswith(":new"):
                 continue
         elif is_silent and "\n" not in one.text:
             is_silent = False
@@ -184,5 +213,9 @@ def own_id(one: Unanswered) -> str:
 
 
 def _problem(outcome: Outcome | None, reason: Reason | None, error: str | None) -> str:
+    if outcome is Outcome.CANCELLED:
+        if reason in (None, Reason.STOPPED, Reason.STOPPED_ALL):
+            return "Stopped."
+        return f"Stopped: {reason.replace('_', ' ')}."
     words = (outcome or "").replace("_", " "), (reason or "").replace("_", " "), error
     return ": ".join(filter(None, words))

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from goclaw_py.chat.outbound import approval_texts, texts
 from goclaw_py.core.approvals import Approval, Decision
+from goclaw_py.core.chat_commands import GUEST_MENU, MENU
 from goclaw_py.core.errors import ApprovalClosed, NotFound, UnknownZone
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Attachment, HistoryEntry, Role
@@ -123,6 +124,7 @@ class _ChatPages:
         whole = {
             **facts,
             "lines": lines,
+            "commands": GUEST_MENU if self._conversations.guest else MENU,
             "prompts": _OFFLINE_PROMPTS if facts["is_offline"] else _PROMPTS,
             "max_chars": MAX_TEXT_CHARS,
             "max_files": uploads.max_files if uploads else 0,

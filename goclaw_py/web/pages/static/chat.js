@@ -139,8 +139,12 @@ const newId = () => crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Da
 
 const FORGET = /^\/(undo|new)\b/;
 let forgets = false; // the next answer says what the agent has forgotten
-const BUTTON = /^\/(stop$|undo [0-9a-f-]{32})/; // what buttons of this page send is no line of the person
+const UNDO = /^\/undo [0-9a-f-]{32}/; // what buttons of this page send is no line of the person
+const STOP = "stop-"; // the id of what the button Stop sends begins so
+const isPressed = (id, line) => id.startsWith(STOP) || UNDO.test(line);
 let isSilent = false; // the next answer says nothing but that it was undone
+const STOPS = /^\/stop(all)?\b/i;
+let stops = false; // the next answer says what was stopped: the messages say it themselves, also later
 
 // A message of the person, with its files.
 function addQuestion(id, line, files) {
@@ -155,10 +159,10 @@ function addQuestion(id, line, files) {
 let returned = null; // what was typed, if it is what could not be sent
 
 // Sends a message; what is refused comes back to where it was typed. Returns whether it was taken.
-async function say(line, files = []) {
+async function say(line, files = [], id = newId()) {
   isAtEnd = true;
-  const id = newId();
-  const item = BUTTON.test(line) ? null : addQuestion(id, line, files);
+  stops ||= STOPS.test(line);
+  const item = isPressed(id, line) ? null : addQuestion(id, line, files);
   const body = { message_id: id, text: line, ...choice };
   if (files.length) body.files = files.map(({ ref, name }) => ({ ref, name }));
   for (let attempt = 0; ; attempt += 1) {
@@ -485,8 +489,9 @@ const events = {
   },
   // Another page of this conversation sends it.
   line_received: ({ message_id, text: line, files }) => {
-    if (BUTTON.test(line)) {
-      forgets = isSilent = line !== "/stop";
+    stops ||= STOPS.test(line);
+    if (isPressed(message_id, line)) {
+      forgets = isSilent = UNDO.test(line);
       return;
     }
     if (questionOf(message_id)) return;
@@ -505,7 +510,7 @@ const events = {
     doing.textContent = line || "The agent is working…";
   },
   run_ended: ({ run_id, outcome }) => {
-    doing.textContent = ["completed", "interrupted"].includes(outcome) ? "" : `The last run: ${outcome.replaceAll("_", " ")}.`;
+    doing.textContent = ["completed", "interrupted", "cancelled"].includes(outcome) ? "" : `The last run: ${outcome.replaceAll("_", " ")}.`;
     const item = growing.get(run_id);
     if (item) {
       item.dataset.draft = run_id;
@@ -513,11 +518,18 @@ const events = {
     }
     growing.delete(run_id);
     showStop();
+    if (outcome === "cancelled") stopped.set(run_id, at("stopped").content.firstElementChild.cloneNode(true));
+    showStopped(run_id);
+    // One that has said nothing leaves a line, too.
+    if (outcome === "completed" && !item) setTimeout(() => (caught = catchUp()), 1000); // it is stored then
   },
   said: ({ receipt, text, run_id, file, buttons, replaces, rich }) => {
     const words = text.replace(ANSWERED, "$1: $2");
     // What tools did, which is not undone, is in further lines.
-    const isQuiet = isSilent && !run_id && !words.includes("\n");
+    const isOfStop = stops && !run_id;
+    const isQuiet = isOfStop || (isSilent && !run_id && !words.includes("\n"));
+    if (isOfStop) doing.textContent = words;
+    if (isOfStop) stops = false;
     if (!shown.has(receipt)) {
       shown.add(receipt);
       if (!isQuiet) notifyOf(words || file?.name || "", receipt);
@@ -544,6 +556,16 @@ const events = {
     if (words) doing.textContent = words;
   },
 };
+
+const stopped = new Map(); // run id → what stands below its last message, as after a reload
+
+function showStopped(run) {
+  const words = stopped.get(run);
+  const item = words && items("li.user, li.assistant").findLast((one) => runOf(one) === run);
+  const why = words?.querySelector("a"); // a guest's page has no link to the run
+  if (why) why.href = `/why?about=${encodeURIComponent(`run:${run}`)}`;
+  item?.querySelector(".place").before(words);
+}
 
 // A message that takes the place of an earlier one.
 function showAgain(item, receipt, words, buttons, rich) {
@@ -577,6 +599,7 @@ function showSaid(receipt, words, run, file, buttons, rich) {
   else if (!last && !there) answer.querySelector(".words").remove();
   if (file) answer.lastElementChild.before(filesList([{ run, ...file }]));
   addButtons(answer, receipt, buttons);
+  showStopped(run);
 }
 
 // ---------------------------------------------------------------- what waits
@@ -647,6 +670,7 @@ form.addEventListener("submit", async (event) => {
   if (edited && runOf(edited) && !(await undo(runOf(edited)))) return;
   if (edited) edit(null);
   else text.value = "";
+  suggest();
   attached.clear();
   tray.replaceChildren();
   typed();
@@ -657,6 +681,47 @@ form.addEventListener("submit", async (event) => {
   }
   typed();
 });
+
+// The commands that begin with what is typed. Arrows choose one, Tab or Enter takes it.
+const commands = at("commands");
+const nameOf = (one) => one.id.replace("command-", "/");
+
+function choose(one) {
+  for (const each of commands.children) each.ariaSelected = String(each === one);
+  text.setAttribute("aria-activedescendant", one?.id ?? "");
+  one?.scrollIntoView({ block: "nearest" });
+}
+
+function suggest() {
+  const name = text.value.toLowerCase();
+  for (const one of commands.children) one.hidden = !name || !nameOf(one).startsWith(name);
+  const first = commands.querySelector("li:not([hidden])");
+  commands.hidden = !first;
+  choose(first);
+}
+
+function fill(one) {
+  text.value = `${nameOf(one)} `;
+  typed();
+  suggest();
+  text.focus();
+}
+
+// Returns whether a key was for the list.
+function isOfList({ key, shiftKey }) {
+  const all = [...commands.querySelectorAll("li:not([hidden])")];
+  const chosen = all.findIndex((one) => one.ariaSelected === "true");
+  if (commands.hidden || chosen < 0) return false;
+  const way = { ArrowDown: 1, ArrowUp: -1 }[key];
+  if (way) choose(all.at((chosen + way) % all.length));
+  else if (key === "Escape") commands.hidden = true;
+  else if ((key === "Tab" && !shiftKey) || (key === "Enter" && nameOf(all[chosen]) !== text.value)) fill(all[chosen]);
+  else return false;
+  return true;
+}
+
+commands.addEventListener("click", ({ target }) => fill(target.closest("li")));
+text.addEventListener("input", suggest);
 
 // What is typed outlives a reload and a new sign-in.
 const draft = `draft:${chat}`;
@@ -680,6 +745,7 @@ try {
 }
 text.addEventListener("input", typed);
 text.addEventListener("keydown", (event) => {
+  if (isOfList(event)) return event.preventDefault();
   if (event.key === "Escape" && edited) edit(null);
   const last = event.key === "ArrowUp" && !text.value && items("li.user").at(-1)?.querySelector("[data-act=edit]");
   if (last && last.checkVisibility()) {
@@ -696,7 +762,7 @@ log.addEventListener("click", ({ target }) => {
   typed();
   text.focus();
 });
-at("stop").addEventListener("click", () => say("/stop"));
+at("stop").addEventListener("click", () => say("/stop", [], STOP + newId()));
 for (const body of items(".words")) addCopies(body);
 for (const item of items("li.user, li.assistant")) addActs(item);
 form.hidden = false;

@@ -13,7 +13,7 @@ import pytest
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import HistoryEntry, Role, Target
-from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
+from goclaw_py.core.outcomes import FAILURES, Outcome, Reason, Trigger
 from goclaw_py.operations.runs.operations import RunRecord
 from goclaw_py.operations.runs.steps import step_bars
 from goclaw_py.operations.runs.timeline import ROWS
@@ -209,7 +209,7 @@ async def test_a_stopped_run_shows_the_beginning_of_its_answer(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "its message was retried already, or is no longer stored"),
+        ({}, "its message is no longer stored"),
         ({"session": SessionKey("agent:main:cron:job-1")}, '<a href="/jobs/job-1">its job</a>'),
         ({"parent": fakes.ACTIVE.id}, "started it"),
         ({"trigger": Trigger.HEARTBEAT}, '<a href="/heartbeats/main">'),
@@ -222,6 +222,37 @@ async def test_a_run_that_cannot_be_retried_says_why(
     monkeypatch.setattr(fakes, "ENDED", replace(fakes.ENDED, **changes))  # type: ignore[arg-type]
     said = await browser.says("/runs/0190-aaaa", "It cannot be retried here:", words)
     assert 'action="/runs/retry"' not in said
+
+
+@pytest.mark.parametrize(
+    ("reason", "changes", "words"),
+    [
+        (Reason.APPROVAL, {"waits": True}, 'It waits for <a href="/approvals">an answer</a>'),
+        (Reason.APPROVAL, {"later": fakes.ACTIVE.id}, "Continued in run"),
+        (Reason.SHUTDOWN, {"waits": True}, "Its message waits for a run."),
+        (Reason.CRASHED, {"waits": True}, "its message was retried, and waits for a run."),
+        (Reason.CRASHED, {"later": fakes.ACTIVE.id}, "its message was retried by run"),
+    ],
+)
+async def test_a_run_says_what_became_of_its_message(
+    browser: Browser,
+    control: FakeControl,
+    monkeypatch: pytest.MonkeyPatch,
+    reason: Reason,
+    changes: dict[str, Any],
+    words: str,
+) -> None:
+    """One that asked a person has not failed: for a reader it is one run that waited."""
+    outcome = Outcome.LOST if reason is Reason.CRASHED else Outcome.INTERRUPTED
+    run = replace(fakes.ENDED, outcome=outcome, reason=reason)
+    record = RunRecord(run, (), (), **changes)
+
+    async def shown(_self: object, _prefix: str) -> RunRecord:
+        return record
+
+    monkeypatch.setattr(type(control.runs), "record", shown)
+    said = await browser.says("/runs/0190-aaaa", words)
+    assert ("asked for an approval" in said) == (reason is Reason.APPROVAL)
 
 
 def test_steps_are_bars_on_the_time_of_the_run() -> None:

@@ -124,18 +124,21 @@ def test_commands_and_their_answers_stand_where_they_came() -> None:
     asides = [
         aside(Role.USER, "/queue", 3, "local:id-3"),
         aside(Role.ASSISTANT, "Mode: queue", 4),
-        aside(Role.USER, "/stop", 5, "local:id-5"),
+        aside(Role.USER, "/stop", 5, "local:stop-5"),
         aside(Role.USER, f"/undo {RUN_ID}{'0' * 32}", 5, "local:id-6"),
         aside(Role.ASSISTANT, "Removed the last turn.", 6),
         aside(Role.ASSISTANT, "Mode: steer", 9, replaces="r4"),
         aside(Role.ASSISTANT, f"{question}\n\n🚫 Denied by Ann.", 10),
+        aside(Role.USER, "/stop", 11, "local:id-11"),
+        aside(Role.ASSISTANT, "Stopped.", 12),
     ]
     lines = lines_of(history, [], None, asides)
     assert [(line.text, line.message, line.receipt) for line in lines] == [
         ("ask", "", ""), ("answer", "", ""), ("/queue", "id-3", ""), ("Mode: steer", "", "r9"),
         ("more", "", ""), ("yes", "", ""), ("pay: 🚫 Denied by Ann.", "", "r10"),
+        ("/stop", "id-11", ""), ("Stopped.", "", "r12"),
     ]  # fmt: skip
-    assert [line.is_remembered for line in lines].count(False) == 3
+    assert [line.is_remembered for line in lines].count(False) == 5
 
 
 def test_an_answered_question_stands_above_the_answer_of_its_run() -> None:
@@ -172,8 +175,27 @@ def test_a_run_that_failed_is_explained_once_by_its_own_message() -> None:
     assert [(line.text, line.problem) for line in lines] == [("ask", ""), ("half", "failed: boom")]
 
 
+def test_a_copy_says_of_a_stopped_run_what_its_original_does() -> None:
+    """The note is for the agent; the run of a copied entry is not known."""
+    stopped = entry(Role.ASSISTANT, "1 2\n[cancelled]", 2)
+    run = replace(ENDED, outcome=Outcome.CANCELLED, reason=Reason.STOPPED)
+    for runs in ([run], []):
+        _, line = lines_of([entry(Role.USER, "count", 1), stopped], runs, None)
+        assert (line.text, line.problem, line.is_quiet) == ("1 2", "Stopped.", True)
+
+
+def test_a_run_that_asked_a_person_is_no_line_of_its_own() -> None:
+    asked = replace(ENDED, outcome=Outcome.INTERRUPTED, reason=Reason.APPROVAL)
+    later = RunId("r2")
+    history = [entry(Role.USER, "write", 1), entry(Role.ASSISTANT, "[interrupted]", 2)]
+    history += [entry(Role.ASSISTANT, "Wrote it.", 3, later)]
+    done = replace(ENDED, id=later, outcome=Outcome.COMPLETED, reason=None)
+    lines = lines_of(history, [asked, done], None)
+    assert [(line.text, line.problem) for line in lines] == [("write", ""), ("Wrote it.", "")]
+
+
 async def test_the_page_shows_tools_problems_and_what_waits(browser: Browser) -> None:
-    told = ("read_file", "no result", "cancelled: stopped", "dropped: queue dropped", "too much")
+    told = ("read_file", "no result", "Stopped.", "dropped: queue dropped", "too much")
     text = await browser.says("/chat?name=local", *told)
     assert text.count('<li class="user waits"') == 1, "a run answers the other one"
     assert '<small class="place">next</small>' in text
