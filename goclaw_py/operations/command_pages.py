@@ -14,7 +14,7 @@ _PAGES: Final = (
     ("deliveries drop {}", "/deliveries#out-{}"),
     ("doctor", "/health"),
     ("heartbeat add --agent {}", "/heartbeats/{}"),
-    ("heartbeat mute off --agent {}", "/heartbeats/{}"),
+    ("heartbeat mute off {}", "/heartbeats/{}"),
     ("heartbeat on {}", "/heartbeats/{}"),
     ("heartbeat run {}", "/heartbeats/{}/dry-run"),
     ("heartbeat why {}", "/heartbeats/{}"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -42,10 +41,6 @@ _SERVERS: Final = {
 """Where their libraries find them. Of others only the scheme is known here."""
 _CORRECT: Final = "fix this setting"
 _UNITS: Final = ("turns", "tokens", "usd")
-_LIKE_AN_INTERVAL: Final = re.compile(
-    r"(?i)(?:every|each|daily|hourly|weekly|monthly|weekdays?|weekends?|(?:mon|tues|wednes|thurs|"
-    r"fri|satur|sun)days?)\b[^:\n]{0,40}:\s"
-)
 
 
 def check_parts(facts: DoctorFacts) -> Iterator[Finding]:
@@ -280,9 +275,7 @@ def check_checklists(facts: DoctorFacts) -> Iterator[Finding]:
             fact = found.detail or f"{file} does not exist"
             yield Finding(subject, fact, cure, is_hint=is_missing)
             continue
-        wrong = [
-            item for item in found.items if not item.every and _LIKE_AN_INTERVAL.match(item.text)
-        ]
+        wrong = [item for item in found.items if item.is_misread]
         for item in wrong:
             cure = f"use one of these forms: {FORMS}"
             fact = f"item {item.number}: the interval is not understood: {item.text[:60]}"

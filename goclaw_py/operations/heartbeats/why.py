@@ -116,7 +116,7 @@ _BY_STATE: Final[Mapping[str, tuple[str, ...]]] = {
         "heartbeat.interval",
     ),
     "off": ("Turn it on", "goclaw heartbeat on {agent}"),
-    "muted": ("Unmute it", "goclaw heartbeat mute off --agent {agent}"),
+    "muted": ("Unmute it", "goclaw heartbeat mute off {agent}"),
     "busy": _BUSY,
     "running": _BUSY,
 }

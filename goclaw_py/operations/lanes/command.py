@@ -66,7 +66,7 @@ def lanes(
 ) -> None:
     """Show lanes with their runs, and change their sizes.
 
-    To resize a lane: goclaw lanes set.
+    To resize a lane until the gateway restarts: goclaw lanes set; for good: goclaw config set.
     """
     if ctx.invoked_subcommand is not None:
         if watch is not None or as_json:
@@ -112,7 +112,10 @@ def set_(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Resize a lane immediately, until the gateway restarts. No run is cancelled."""
+    """Resize a lane immediately, until the gateway restarts. No run is cancelled.
+
+    For good, and on all gateways: goclaw config set lanes.LANE.size SIZE
+    """
 
     async def ask(control: Control) -> Resized:
         known = [use.lane.name for use in (await control.lanes.list()).lanes]

@@ -76,7 +76,7 @@ def runs(
     """List, show and follow runs of agents."""
     if ctx.invoked_subcommand is not None:
         if active or as_json:
-            raise typer.BadParameter("put options after the subcommand: runs list --active")
+            raise typer.BadParameter("put options after the subcommand: runs list --json")
         return
     if not active:
         raise typer.BadParameter("give a subcommand (list, show or follow) or --active")
@@ -136,7 +136,8 @@ class ListOptions:
         bool,
         typer.Option(
             "--active",
-            help="List only runs in progress, without waiting ones (those: goclaw runs --active).",
+            help="List only runs in progress; with waiting ones: goclaw runs --active.",
+            hidden=True,
         ),
     ] = False
     watch: Watch = None
@@ -173,6 +174,8 @@ def list_(ctx: typer.Context, wanted: ListOptions) -> None:
         is_picked = wanted.session or wanted.query(None) != RunQuery(limit=wanted.limit)
         none = "no matching runs; to list all: goclaw runs list" if is_picked else "no runs yet"
         show_table(_COLUMNS, [_row(one, names) for one in found], empty=none)
+        if wanted.active:
+            typer.echo("with waiting runs, and for what: goclaw runs --active", err=True)
 
     question, output = with_names(ask, keys, list[StoredRun], show_all, wanted.as_json)
     answer_or_watch(ctx, question, output, wanted.watch)

@@ -84,6 +84,7 @@ def show(
 def _note_sizes(options: Cli, shown: Sequence[Setting]) -> None:
     """Name the lanes that goclaw lanes set has given another size than their setting."""
     sizes = {one.path: one.value for one in shown if one.path.startswith("lanes.")}
+    # A lane takes the size of its setting when that changes, and when the gateway restarts.
     if not sizes or not options.has_gateway():
         return
     with suppress(GoclawError):
@@ -204,6 +205,7 @@ def _change(ctx: typer.Context, path: str, value: str | None, *, as_json: bool) 
         return
     old, new = ("not set" if one is None else _value(one) for one in (before, after))
     typer.echo(f"{path}: {new} (before: {old})" if old != new else f"{path}: {new} (as before)")
+    _note_sizes(cli(ctx), [] if after is None else [after])
 
 
 def _warn(options: Cli, path: str) -> None:

@@ -8,7 +8,8 @@ from typing import Final
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.text import sentence, truncate
 from goclaw_py.core.time.texts import ChatZone, rough
-from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, Item
+from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, Item, parse, with_item
+from goclaw_py.schedule.heartbeat.checklist.intervals import FORMS
 from goclaw_py.schedule.heartbeat.decisions import NoTarget
 from goclaw_py.schedule.heartbeat.status_texts import route_words
 from goclaw_py.schedule.heartbeat.views import GUEST, OWNER, HeartbeatView, Reader
@@ -148,7 +149,10 @@ def _are(number: int) -> str:
 
 def added(item: str) -> str:
     """Return the answer to a new item, or to one that was already on the list."""
-    return f"On the checklist: “{_item(item)}”."
+    on_list = f"On the checklist: “{_item(item)}”."
+    if not parse(with_item("", item)).items[-1].is_misread:
+        return on_list
+    return f"{on_list} I do not understand its interval, so each run checks it. Forms: {FORMS}."
 
 
 def done(item: str) -> str:

@@ -68,7 +68,7 @@ async def off_by_settings() -> Explanation:
         return await ask(gateway, "main")
 
 
-@CASES.answer("heartbeat.muted", "it is muted until", "goclaw heartbeat mute off --agent main")
+@CASES.answer("heartbeat.muted", "it is muted until", "goclaw heartbeat mute off main")
 async def muted() -> Explanation:
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         until = gateway.clock.now() + timedelta(hours=2)

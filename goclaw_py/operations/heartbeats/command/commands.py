@@ -24,10 +24,15 @@ from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.heartbeats import HELP
 from goclaw_py.operations.heartbeats.command import show
 from goclaw_py.operations.heartbeats.command import texts as words
-from goclaw_py.operations.heartbeats.command.texts import AgentArgument, AgentOption
+from goclaw_py.operations.heartbeats.command.texts import (
+    AgentArgument,
+    AgentOption,
+    FormerAgentOption,
+)
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.schedule.heartbeat import status_texts as said
 from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, Item, as_item, open_item
+from goclaw_py.schedule.heartbeat.checklist.intervals import FORMS
 from goclaw_py.schedule.heartbeat.models import (
     OPEN,
     Heartbeat,
@@ -268,15 +273,23 @@ def mute(
     when: Annotated[
         list[str],
         typer.Argument(
-            metavar="DURATION", help="30m, 1h30m, 2 hours, until 18:00, or off to unmute."
+            metavar="DURATION",
+            help="30m, 1h30m, 2 hours, until 18:00, or off to unmute; then an agent (default: "
+            "main, or the only agent).",
         ),
     ],
-    agent: AgentOption = None,
+    agent: FormerAgentOption = None,
     *,
     as_json: AsJson = False,
 ) -> None:
     """Mute the heartbeat for a while. Heartbeat runs that fall into this time are skipped."""
-    text = " ".join(when)
+
+    async def ask(control: Control) -> tuple[str, str | None]:
+        agents = await control.heartbeats.agents()
+        is_named = len(when) > 1 and when[-1] in agents
+        return (" ".join(when[:-1]), when[-1]) if is_named else (" ".join(when), agent)
+
+    text, agent = cli(ctx).ask(ask, create=True)
 
     async def change(service: HeartbeatService, name: AgentName) -> HeartbeatView:
 
@@ -338,6 +351,10 @@ def add(
     if same is not None:
         _show_note(f"item {same.number} already exists: {display.cell(same.text)}", as_json=as_json)
     show.show_checklist(found, as_json=as_json)
+    item = same or (found.items[-1] if found.items else None)
+    if item is not None and item.is_misread:
+        text = "the interval is not understood, so each run checks the item; forms"
+        typer.echo(f"warning: {text}: {FORMS}", err=True)
 
 
 @app.command()
@@ -347,8 +364,9 @@ def done(
     number: Annotated[
         int, typer.Argument(min=1, max=100_000, metavar="N", help="Number of the item.")
     ],
-    agent: AgentOption = None,
+    agent: AgentArgument = None,
     *,
+    former_agent: FormerAgentOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Mark an item of HEARTBEAT.md as done.
@@ -358,7 +376,7 @@ def done(
 
     async def ask(control: Control) -> tuple[Checklist, str]:
         service = control.heartbeats
-        name = await words.chosen(service, agent)
+        name = await words.chosen(service, agent or former_agent)
         before = await service.checklist(name)
         after = await service.complete_item(name, number, version=before.version)
         ticked = [item.text for item in before.items if item.number == number]

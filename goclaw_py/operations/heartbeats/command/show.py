@@ -246,7 +246,8 @@ def show_checklist(found: Checklist, *, as_json: bool) -> None:
             (
                 str(item.number),
                 display.cell(item.every or "each run"),
-                display.cell(item.text),
+                # The interval has a column of its own.
+                display.cell(item.text.removeprefix(f"{item.every}:").strip()),
             )
             for item in found.items
         ]

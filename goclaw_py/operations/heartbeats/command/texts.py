@@ -49,6 +49,12 @@ AgentOption = Annotated[
         help="Agent (default: main, or the only agent).",
     ),
 ]
+FormerAgentOption = Annotated[
+    str | None,
+    typer.Option(
+        "--agent", callback=maybe_named, help="Former way to name the agent.", hidden=True
+    ),
+]
 
 
 # ---------------------------------------------------------------------------- whose

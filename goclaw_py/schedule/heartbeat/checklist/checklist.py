@@ -15,7 +15,7 @@ from typing import Final
 from goclaw_py.core.errors import BadChecklist
 from goclaw_py.core.text import well_formed
 from goclaw_py.core.time.zones import zone as zone_named
-from goclaw_py.schedule.heartbeat.checklist.intervals import DailyTimes
+from goclaw_py.schedule.heartbeat.checklist.intervals import DailyTimes, is_like_interval
 from goclaw_py.schedule.heartbeat.checklist.lines import escaped, read_lines, says_nothing
 from goclaw_py.schedule.heartbeat.checklist.parser import (
     NOBODY,
@@ -49,6 +49,11 @@ class Item:
     text: str
     every: str = ""
     key: str = ""
+
+    @property
+    def is_misread(self) -> bool:
+        """Whether it begins with what looks like an interval, but is none."""
+        return not self.every and is_like_interval(self.text)
 
 
 @dataclass(frozen=True, slots=True)

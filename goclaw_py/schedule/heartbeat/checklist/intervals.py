@@ -20,6 +20,12 @@ FORMS: Final = (
 )
 """Examples of what ``read_interval`` accepts."""
 
+_LIKE_AN_INTERVAL: Final = re.compile(
+    r"(?:every|each|daily|hourly|weekly|monthly|weekdays?|weekends?|(?:mon|tues|wednes|thurs|"
+    r"fri|satur|sun)days?)\b[^:\n]{0,40}:\s",
+    re.IGNORECASE,
+)
+
 FRESH: Final = timedelta(minutes=30)
 """The usual time between two runs.
 
@@ -193,3 +199,11 @@ def _span(words: list[str]) -> FixedInterval | None:
         return FixedInterval(durations.in_range(length, " ".join(words)))
     except (BadInterval, OverflowError):
         return None
+
+
+def is_like_interval(text: str) -> bool:
+    """Return whether an item begins like one with an interval: ``every two hours: …``.
+
+    If it has none, its author meant one that is not understood.
+    """
+    return _LIKE_AN_INTERVAL.match(text) is not None

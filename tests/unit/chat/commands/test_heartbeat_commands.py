@@ -390,6 +390,8 @@ async def test_an_item_is_added_with_the_words_that_were_said(chats: Chats) -> N
     answer = await chats.ask("/heartbeat add every 2h: Look at  Ann's CI\nand tell me")
     assert answer == "On the checklist: “every 2h: Look at Ann's CI and tell me”."
     assert chats.items == ["every 2h: Look at Ann's CI and tell me"]
+    answer = await chats.ask("/heartbeat add every two hours: Look at the mail")
+    assert "I do not understand its interval, so each run checks it. Forms: every 2h," in answer
 
 
 @pytest.mark.parametrize(

@@ -348,10 +348,20 @@ def test_a_heartbeat_is_muted_in_its_zone(
     assert service.views[MAIN].heartbeat.muted_until == until
 
 
+@pytest.mark.parametrize("given", [["2h", "helper"], ["2h", "--agent", "helper"]])
+def test_the_agent_to_mute_is_named_last(
+    goclaw: Shell, service: FakeHeartbeats, given: list[str]
+) -> None:
+    assert goclaw("heartbeat", "mute", *given).code == 0
+    until = AT + timedelta(hours=2)
+    assert service.views[HELPER].heartbeat.muted_until == until
+    assert service.views[MAIN] == view(MAIN)
+
+
 @pytest.mark.parametrize(("given", "said"), [
     *((words, "") for words in (["soon"], ["0s"], ["2"], ["h"], [""], ["until"])),
     *((["until", day + " 09:00"], "") for day in ("2020-01-01", "2030-01-01")),
-    *((words, "") for words in (["2h", "helper"], ["9" * 40 + "h"], ["\x1b[2J"])),
+    *((words, "") for words in (["2h", "nobody"], ["helper"], ["9" * 40 + "h"], ["\x1b[2J"])),
     # SPEC CMD-5: it says how a duration is written, without commands of the chat.
     (["2", "parsecs"], unknown_duration("2 parsecs")),
     (["366d"], mute_too_long(LONGEST_MUTE)),
@@ -375,15 +385,29 @@ def test_items_are_listed_added_and_ticked_off(goclaw: Shell, service: FakeHeart
     mail = "1 each run look at the mail[2J"
     assert lines(goclaw("heartbeat", "show").out) == ["ITEM EVERY TEXT", mail]
     got = goclaw("heartbeat", "add", "every", "2h: is the build green?")
-    assert lines(got.out)[2] == "2 every 2h every 2h: is the build green?"
+    assert lines(got.out)[2] == "2 every 2h is the build green?"
     ticked = lines(goclaw("heartbeat", "done", "1").out)
     assert (ticked[0], ticked[2]) == (
         "done: look at the mail[2J",
-        "1 every 2h every 2h: is the build green?",
+        "1 every 2h is the build green?",
     )
+    goclaw("heartbeat", "add", "--agent", "helper", "x")
+    assert goclaw("heartbeat", "done", "1", "helper", "--json").code == 0
     goclaw("heartbeat", "add", "--agent", "helper", "x")
     assert service.texts == {MAIN: ["every 2h: is the build green?"], HELPER: ["x"]}
     assert goclaw("heartbeat", "show", "helper", "--file").out == "- [ ] x\n"
+
+
+def test_an_interval_that_is_not_understood_is_a_warning(
+    goclaw: Shell, service: FakeHeartbeats
+) -> None:
+    """SPEC HB-3. Each run checks such an item, which nobody would notice."""
+    got = goclaw("heartbeat", "add", "every two hours: is the build green?")
+    assert got.err.startswith("warning: the interval is not understood, so each run checks")
+    assert "every 2h" in got.err
+    assert goclaw("heartbeat", "add", "every 2 hours: is it?").err == ""
+    assert goclaw("heartbeat", "add", "every build is green").err == ""
+    assert "-- before a text" in goclaw("heartbeat", "add", "- look").err
 
 
 def test_an_item_that_is_open_is_not_added_again(goclaw: Shell, service: FakeHeartbeats) -> None:

@@ -152,8 +152,9 @@ def test_a_size_that_a_command_has_given_is_beside_the_settings(
     goclaw: Shell, gateway: ThreadGateway
 ) -> None:
     (goclaw.home / "goclaw.toml").write_text("[lanes.main]\nsize = 77\n")
-    got = goclaw("config", "show", "lanes")
-    assert re.search(r"note: lane main has size \d+ now, by goclaw lanes set\n", got.err)
+    note = r"note: lane main has size \d+ now, by goclaw lanes set\n"
+    assert re.search(note, goclaw("config", "show", "lanes").err)
+    assert re.search(note, goclaw("config", "set", "lanes.main.size", "77").err)
     assert "note" not in goclaw("config", "show", "web").err
 
 
