@@ -60,6 +60,11 @@ class TopTab(StrEnum):
 
 TABS: Final = tuple(TopTab)
 
+_NO_RUN: Final = {
+    "enter": "There is no run to open in this list.",
+    "s": "There is no run to stop in this list.",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class TopState:
@@ -156,7 +161,9 @@ def _on_tab(state: TopState, key: str) -> TopState:
 
 def _in_list(state: TopState, key: str, shown: Shown) -> TopState:
     if not shown.runs:
-        return TopState(tab=TopTab.LOG, back=state) if key == "l" else state
+        if key == "l":
+            return TopState(tab=TopTab.LOG, back=state)
+        return replace(state, notice=_NO_RUN.get(key, ""))
     place = place_of(state, shown.runs)
     run = shown.runs[place]
     match key:
@@ -181,8 +188,8 @@ def _in_text(state: TopState, key: str, shown: Shown) -> TopState:
             return replace(state, log_of=None, scroll=0)
         case "esc":
             return state.back or TopState()
-        case "s" if run is None:
-            return replace(state, notice="This is the log of the gateway: stop runs in their list.")
+        case "s" | "enter" if run is None:
+            return replace(state, notice="Select a run first: 1 shows the runs, ↑↓ select one.")
         case "s" if run in shown.stoppable:
             return replace(state, stopping=run)
         case "s":

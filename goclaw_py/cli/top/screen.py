@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _MAX_WARNINGS: Final = 3
+_MAX_WRAPPED: Final = 3
+"""The most lines of a problem or of the first warning: what runs must stay visible."""
 _CELL: Final = 200
 _SHORT_NAME: Final = 8
 _FOR: Final = len("1 min 1 s")
@@ -109,7 +111,7 @@ def screen(view: TopView, state: TopState, columns: int, rows: int) -> tuple[lis
     """Return the lines of the screen, and what keys can reach."""
     from rich.text import Text  # noqa: PLC0415
 
-    head = _head(view, columns)
+    head = _head(view, columns, _MAX_WRAPPED if rows >= _LEAST_ROWS else 1)
     tabs = "  ".join(_title(number, tab, state) for number, tab in enumerate(TABS, 1))
     room = max(rows - len(head) - 2, 1)
     if state.has_help:
@@ -144,7 +146,7 @@ def _fitting(text: str, columns: int) -> str:
     return text if cell_len(text) <= columns else set_cell_size(text, columns - 1) + "…"
 
 
-def _head(view: TopView, columns: int) -> list[Text]:
+def _head(view: TopView, columns: int, most_lines: int) -> list[Text]:
     status = view.status
     up = duration((status.now - status.started_at).total_seconds())
     state = "draining" if status.draining else "running"
@@ -157,11 +159,23 @@ def _head(view: TopView, columns: int) -> list[Text]:
     ]
     if view.problem:
         problem = f"! {one_line(view.problem, _CELL)}; waiting for it"
-        return [*lines, _line(problem, columns, "bold red")]
-    found = [f"! {one_line(str(warning), columns - 2)}" for warning in status.warnings]
-    if len(found) > _MAX_WARNINGS:
-        found[_MAX_WARNINGS - 1 :] = [f"! … and {len(found) - _MAX_WARNINGS + 1} more"]
-    return [*lines, *(_line(text, columns, "yellow") for text in found)]
+        return [*lines, *_wrapped(problem, columns, "bold red", most_lines)]
+    # The first one is whole: it is the most important.
+    first_one, *others = [f"! {flat(str(warning))}" for warning in status.warnings] or [""]
+    if len(others) >= _MAX_WARNINGS:
+        others[_MAX_WARNINGS - 2 :] = [f"! … and {len(others) - _MAX_WARNINGS + 2} more"]
+    whole = _wrapped(first_one, columns, "yellow", most_lines) if first_one else []
+    return [*lines, *whole, *(_line(text, columns, "yellow") for text in others)]
+
+
+def _wrapped(text: str, columns: int, style: str, most: int) -> list[Text]:
+    """Return a text in at most ``most`` lines, which end between words."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    parts = [part.plain.rstrip() for part in Text(text).wrap(Console(width=columns), columns)]
+    parts[most - 1 :] = [" ".join(parts[most - 1 :])] if parts[most - 1 :] else []
+    return [_line(part, columns, style) for part in parts]
 
 
 def _backlog(backlog: Backlog | None) -> str:

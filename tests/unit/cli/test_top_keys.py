@@ -60,7 +60,12 @@ def test_arrows_select_within_the_list() -> None:
 
 def test_a_run_that_is_gone_leaves_the_first_one_selected() -> None:
     assert after(TopState(selected=RunId("gone")), "down").selected == B
-    assert after(TopState(), "down", "enter", "s", shown=Shown()) == TopState()
+
+
+def test_a_list_without_runs_says_so() -> None:
+    assert "no run to open" in after(TopState(), "enter", shown=Shown()).notice
+    assert "no run to stop" in after(TopState(), "s", shown=Shown()).notice
+    assert after(TopState(), "s", "down", shown=Shown()) == TopState()
 
 
 def test_enter_opens_a_run_and_esc_or_q_closes_it() -> None:
@@ -118,7 +123,8 @@ def test_s_in_a_log_stops_its_run_and_says_if_it_has_none() -> None:
     log = TopState(tab=TopTab.LOG, log_of=A)
     assert after(log, "s").stopping == A
     assert "has ended" in after(log, "s", shown=Shown((A,))).notice
-    assert "stop runs in their list" in after(TopState(tab=TopTab.LOG), "s").notice
+    for key in ("s", "enter"):
+        assert "Select a run first" in after(TopState(tab=TopTab.LOG), key).notice
 
 
 def test_help_is_closed_by_any_key() -> None:

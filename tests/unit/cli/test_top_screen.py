@@ -103,9 +103,21 @@ MANY = replace(
 def test_it_fits_and_cuts_by_priority(columns: int, rows: int) -> None:
     lines = shown(MANY, columns, rows)
     assert len(lines) == max(rows, 9)
-    assert lines[3].startswith("! warning 0 ")
-    assert lines[5] == "! … and 8 more"
-    assert lines[6].startswith("[1 Runs]")
+    assert lines[3].startswith("! warning 0")
+    more = lines.index("! … and 8 more")
+    assert lines[more - 1].startswith("! warning 1")
+    assert lines[more + 1].startswith("[1 Runs]")
+
+
+def test_the_first_problem_is_whole_on_a_usual_terminal() -> None:
+    """Cut, it would end before its cause."""
+    text = "messages wait for telegram/default, which no live node has, since two days or longer"
+    warnings = tuple(OperatorWarning("x", f"{n} and more", text) for n in range(2))
+    lines = shown(replace(BUSY, warnings=warnings), 80, 24)
+    first, rest, second = lines[3:6]
+    assert f"{first} {rest}" == f"! 0 and more {text}"
+    assert (second[:12], second[-1]) == ("! 1 and more", "…")
+    assert shown(replace(BUSY, warnings=warnings), 80, 12)[3].endswith("…")
 
 
 def test_the_rest_of_the_screen_is_shared() -> None:

@@ -353,8 +353,8 @@ def add(
     show.show_checklist(found, as_json=as_json)
     item = same or (found.items[-1] if found.items else None)
     if item is not None and item.is_misread:
-        text = "the interval is not understood, so each run checks the item; forms"
-        typer.echo(f"warning: {text}: {FORMS}", err=True)
+        problem = "the interval is not understood, so each run checks the item; forms"
+        typer.echo(f"warning: {problem}: {FORMS}", err=True)
 
 
 @app.command()
