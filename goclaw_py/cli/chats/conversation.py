@@ -27,6 +27,9 @@ SEEN_ROWS: Final = 1000
 """How many unsent messages ``settled`` checks, which is the largest page of the API."""
 
 _LOOK_S: Final = 0.3
+_DELAY_S: Final = 1.0
+"""After how long without a confirmation a person reads that a message is kept."""
+
 _RETRY_S: Final = (0.5, 1.0, 2.0, 5.0)
 _ANSWERED: Final = (Outcome.COMPLETED, Outcome.INTERRUPTED)
 _UNSENT: Final = (OutboxState.WAITING, OutboxState.SENDING)
@@ -145,31 +148,54 @@ class TerminalConversation:
             self._terminals.confirm(receipt)
 
     async def _read_lines(self, settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
-        while (line := await self._terminal.read()) is not None:
-            self._transcript.entered()
-            if line.strip():
+        """Send what is typed at once; of a pipe each text after the answer to the one before.
+
+        Otherwise lines that come fast would be collected into one message. Commands, such as
+        ``/stop``, never wait.
+        """
+        answers: asyncio.Task[bool] | None = None
+        try:
+            while (line := await self._terminal.read()) is not None:
+                self._transcript.entered()
+                if not line.strip():
+                    await self._terminal.write(self._transcript.prompt())
+                    continue
+                if answers is not None and not line.lstrip().startswith("/"):
+                    await answers
                 await self._say(line)
-            else:
-                await self._terminal.write(self._transcript.prompt())
-        if self._terminal.interactive:
-            return True
-        return await _wait_for(settled, wait_s)
+                if not self._terminal.interactive:
+                    if answers is not None:
+                        await _end([answers])
+                    answers = asyncio.ensure_future(_wait_for(settled, wait_s))
+            if self._terminal.interactive:
+                return True
+            return await (_wait_for(settled, wait_s) if answers is None else answers)
+        finally:
+            if answers is not None:
+                await _end([answers])
 
     async def _say(self, text: str) -> None:
         self._count += 1
         message_id = f"{self._prefix}-{self._count}"
-        for attempt in range(1_000_000):
-            try:
-                await self._terminals.say(self._chat, message_id, text, agent=self._agent)
-            except (StoreUnavailable, NoGateway) as error:
-                if isinstance(error, NoGateway) and not self._outlives:
-                    raise
-                if attempt == 0:
-                    note = f"not sent yet, retrying: {error}"
-                    await self._terminal.write(self._transcript.note(note))
-                await asyncio.sleep(_RETRY_S[min(attempt, len(_RETRY_S) - 1)])
-            else:
-                return
+        note = asyncio.ensure_future(self._note_delay())
+        try:
+            for attempt in range(1_000_000):
+                try:
+                    await self._terminals.say(self._chat, message_id, text, agent=self._agent)
+                except (StoreUnavailable, NoGateway) as error:
+                    if isinstance(error, NoGateway) and not self._outlives:
+                        raise
+                    await asyncio.sleep(_RETRY_S[min(attempt, len(_RETRY_S) - 1)])
+                else:
+                    return
+        finally:
+            await _end([note])
+
+    async def _note_delay(self) -> None:
+        """Say after a moment that a message waits: without a gateway nothing else would."""
+        await asyncio.sleep(_DELAY_S)
+        text = "Not sent yet: your message is kept, and sent as soon as the gateway takes it."
+        await self._terminal.write(self._transcript.note(text))
 
     def interrupt(self) -> None:
         """Handle Ctrl-C: stop the run; a second time within two seconds: quit."""

@@ -362,7 +362,7 @@ async def test_a_line_that_is_not_committed_is_said_again_under_the_same_id() ->
     talk.service.type("hello", "second")
     await talk.until(lambda: len(talk.terminals.said) == 2)
     assert talk.terminals.texts == ["hello", "second"]
-    assert talk.service.text.count("not sent yet") == 1
+    assert talk.service.text.count("Not sent yet: your message is kept") == 1
     await talk.end()
 
 
@@ -405,6 +405,22 @@ async def test_the_end_of_a_pipe_waits_for_the_answers_in_bounded_time() -> None
     before = asyncio.get_running_loop().time()
     assert not await talk.end()
     assert asyncio.get_running_loop().time() - before < 6
+
+
+async def test_a_pipe_sends_each_line_after_the_answer_to_the_one_before() -> None:
+    """Together they would be one message (SPEC QUEUE-4); a command does not wait."""
+    talk = Talk(interactive=False)
+    talk.busy = 20
+    talk.service.type("one", "two")
+    await talk.until(lambda: talk.looks > 10)
+    assert talk.terminals.texts == ["one"]
+    await talk.until(lambda: len(talk.terminals.said) == 2)
+    talk.busy = 1000
+    talk.service.type("/stop")
+    await talk.until(lambda: len(talk.terminals.said) == 3)
+    talk.busy = 0
+    assert await talk.end()
+    assert talk.terminals.texts == ["one", "two", "/stop"]
 
 
 async def test_how_a_run_without_an_answer_ended_is_known() -> None:
