@@ -6,14 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from goclaw_py.records import AuditEntry, AuditFilter
 from goclaw_py.records.audit import OK
-from goclaw_py.web.api.wire import MAX_ROW_ID
 from goclaw_py.web.pages.filters import Field, ListFilters, params_of, time_range
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, row_place
 
 SHOWN: Final = 50
 _FIELDS: Final = ("who", "action", "subject")
@@ -40,7 +38,7 @@ def routes(service: PageServices) -> list[Route]:
         values = filters.values
         who, action, subject = (values[name] or None for name in _FIELDS)
         only = AuditFilter(who, action, subject, filters.since(service.now()))
-        before = _before(query)
+        before = row_place(query.get("before"))
         found = await service.control.audit.list(limit=SHOWN + 1, only=only, before=before)
         shown = found[:SHOWN]
         return {
@@ -53,15 +51,6 @@ def routes(service: PageServices) -> list[Route]:
     part, frame = "audit/page.html", "filtered.html"
     page = Page("/audit", "audit", "Audit log", load, params, 5.0, part=part, frame=frame)
     return service.routes(page)
-
-
-def _before(query: Query) -> int | None:
-    text = query.get("before")
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and int(text[:20]) <= MAX_ROW_ID):
-        raise HTTPException(422, "before must be the number of an entry")
-    return int(text)
 
 
 def _kind(one: AuditEntry) -> str:

@@ -33,7 +33,7 @@ from goclaw_py.web.pages.filters import (
     query_of,
     time_range,
 )
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, fields, form
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, fields, form, row_place
 
 SHOWN: Final = 50
 BATCH: Final = 1000
@@ -91,7 +91,7 @@ async def _load(service: PageServices, query: Query) -> Facts:
     has_letters = direction != OUTGOING and (show in _INCOMING or not has_out)
     # Half of each where there are two lists: a row has several forms.
     most = SHOWN // 2 if has_out and has_letters else SHOWN
-    before = {name: _row(query[name]) if name in query else None for name in ("before", "in")}
+    before = {name: row_place(query.get(name)) for name in ("before", "in")}
     outgoing = OutboxQuery(OutboxState(show), only=only, limit=most + 1, before=before["before"])
     incoming = DeadLetterQuery(
         show == "waiting", only, most + 1, before["in"], dismissed=show == "dropped"

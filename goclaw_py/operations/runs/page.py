@@ -46,7 +46,16 @@ from goclaw_py.web.pages.filters import (
     selected,
     time_range,
 )
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
+from goclaw_py.web.pages.services import (
+    Facts,
+    Page,
+    PageServices,
+    Query,
+    back_to,
+    form,
+    place,
+    refused,
+)
 
 _FILTERS: Final = tuple(one.name for one in fields(RunFilter))
 
@@ -81,7 +90,7 @@ def routes(service: PageServices) -> list[Route]:
         part="runs/page.html",
         frame="filtered.html",
     )
-    params = params_of("span", "from", "to", *(one for one in _FILTERS if one != "sender"))
+    params = params_of("span", "from", "to", "whole", *(one for one in _FILTERS if one != "sender"))
     timeline = Page(
         *("/timeline", "timeline", "Timeline", partial(_timeline, service), params, 2.0),
         is_cached=True,
@@ -205,7 +214,8 @@ async def _timeline(service: PageServices, query: Query) -> Facts:
         },
         "runs": runs,
         "named": [run.session for run in runs],
-        **(facts or draw(runs, since, until)),
+        **(facts or draw(runs, since, until, query.get("whole", ""))),
+        "whole": query.get("whole", ""),
         "piled": bool(facts),
         "since": since,
         "until": until,
@@ -219,18 +229,19 @@ def _chosen(query: Query, now: datetime) -> tuple[datetime, datetime] | None:
     """
     if "from" not in query:
         return None
-    try:
-        since = datetime.fromisoformat(query["from"].strip())
-        until = datetime.fromisoformat(query["to"].strip()) if "to" in query else now
-        since, until = (
-            one.replace(tzinfo=UTC) if one.tzinfo is None else one.astimezone(UTC)
-            for one in (since, until)
-        )
-    except (ValueError, OverflowError) as error:
-        raise HTTPException(422, "from and to: times such as 2026-01-31 08:00") from error
+    since = _instant("From", query["from"])
+    until = _instant("To", query["to"]) if "to" in query else now
     if not timedelta(0) < until - since <= timedelta(days=366):
-        raise HTTPException(422, "to: must be after from, at most by a year")
+        raise HTTPException(422, "To: the time must be after the one in From, by a year at most")
     return since, max(until, since + SHORTEST)
+
+
+def _instant(label: str, text: str) -> datetime:
+    try:
+        one = datetime.fromisoformat(text.strip())
+        return one.replace(tzinfo=UTC) if one.tzinfo is None else one.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise refused(label, text, "a time, such as 2026-01-31 08:00") from error
 
 
 async def _run(service: PageServices, query: Query) -> Facts:

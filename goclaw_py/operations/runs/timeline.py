@@ -148,10 +148,13 @@ def _scale(since: datetime, until: datetime) -> Mapping[str, object]:
     return {"ticks": ticks, "unit": unit}
 
 
-def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Mapping[str, object]:
+def draw(
+    runs: Iterable[RunSpan], since: datetime, until: datetime, whole: str = ""
+) -> Mapping[str, object]:
     """Lay out runs in units of the picture.
 
-    Concurrent runs of a lane are below each other.
+    Concurrent runs of a lane are below each other; those of the lane ``whole`` in as many rows as
+    they need.
     """
     scale = WIDTH / (until - since).total_seconds()
     lanes: dict[LaneName, list[RunSpan]] = {}
@@ -159,7 +162,8 @@ def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Mapping[s
         lanes.setdefault(run.lane, []).append(run)
     swims, top = [], 0.0
     for lane, members in sorted(lanes.items()):
-        strokes, rows, covered = _lay_out(members, since, until, scale, top + _NAME)
+        most = len(members) if lane == whole else ROWS
+        strokes, rows, covered = _lay_out(members, since, until, scale, top + _NAME, most)
         height = _NAME + rows * _ROW + 4.0
         swims.append(Swim(lane, top, height, tuple(strokes), covered=covered))
         top += height
@@ -167,7 +171,7 @@ def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Mapping[s
 
 
 def _lay_out(
-    runs: list[RunSpan], since: datetime, until: datetime, scale: float, top: float
+    runs: list[RunSpan], since: datetime, until: datetime, scale: float, top: float, most: int
 ) -> tuple[list[Stroke], int, int]:
     free: list[float] = []  # up to where each row is taken
     strokes, covered = [], 0
@@ -178,10 +182,10 @@ def _lay_out(
         left = min(left, WIDTH - width)
         row = next((n for n, end in enumerate(free) if end <= left), len(free))
         if row == len(free):
-            if row < ROWS:
+            if row < most:
                 free.append(0.0)
             else:
-                row, covered = ROWS - 1, covered + 1
+                row, covered = most - 1, covered + 1
         free[row] = max(free[row], left + width)
         strokes.append(
             Stroke(

@@ -16,7 +16,7 @@ from goclaw_py.core.errors import NoGateway
 from goclaw_py.core.session_keys import CONSOLE
 from goclaw_py.operations.control import Control
 from goclaw_py.schedule.jobs.models import NOT_IN_NAMES, SLUG
-from goclaw_py.web.pages.services import PageServices, Query, back_to
+from goclaw_py.web.pages.services import PageServices, Query, back_to, refused
 
 T = TypeVar("T")
 
@@ -112,7 +112,8 @@ def selected(kind: type[T], values: Mapping[str, str]) -> T:
                 # ``AgentName | None`` makes a field of a text, and so does ``Outcome | None``.
                 given[name] = get_args(hints[name])[0](value)
             except (ValueError, ArithmeticError) as error:
-                raise HTTPException(422, f"{name}: {value!r} cannot be read") from error
+                label = name.replace("_", " ").capitalize()
+                raise refused(label, value, "a value of this filter") from error
     return kind(**given)
 
 

@@ -25,10 +25,11 @@ from starlette.routing import Route
 from goclaw_py.core.actors import acting
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.pagination import MAX_CURSOR_CHARS, Cursor
+from goclaw_py.core.text import truncate
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.web.api.streams import ClosedStream
-from goclaw_py.web.api.wire import MAX_BODY_BYTES, PING, PING_S
+from goclaw_py.web.api.wire import MAX_BODY_BYTES, MAX_ROW_ID, PING, PING_S
 from goclaw_py.web.pages.rendering import THEMES, Pages
 from goclaw_py.web.roles import level_of
 
@@ -81,6 +82,9 @@ NOTICES: Final = {
 
 The address selects one of these, and says what ``{}`` in it is.
 """
+
+A_PAGE: Final = "a page of this list; begin at its first page"
+_SHOWN_CHARS: Final = 60
 
 _OBJECT: Final = re.compile(r"[\w.@:-]{1,64}( [\w.@:-]{1,64})?", re.ASCII)
 """What was changed, in an address: a number or kind, and a name. No link makes us say more."""
@@ -434,12 +438,24 @@ def back_to(path: str, notice: str, /, **query: str) -> Response:
     return RedirectResponse(f"{path}?{urlencode({**query, 'notice': notice})}", status_code=303)
 
 
+def refused(label: str, value: str, wanted: str) -> HTTPException:
+    """Return the error for a value in an address that cannot be used; ``label`` as on the page."""
+    return HTTPException(422, f"{label}: “{truncate(value, _SHOWN_CHARS)}” is not {wanted}")
+
+
 def place(text: str | None, *, keys: int = 1) -> Cursor | None:
     """Parse the cursor of a list in an address. Raises ``HTTPException`` (422)."""
     try:
         return None if text is None else Cursor.parse(text, keys=keys)
     except ValueError as error:
-        raise HTTPException(422, str(error)) from error
+        raise refused("Page", text or "", A_PAGE) from error
+
+
+def row_place(text: str | None) -> int | None:
+    """Parse the number of the row before a page of a list. Raises ``HTTPException`` (422)."""
+    if text is None or (text.isascii() and text.isdigit() and int(text[:20]) <= MAX_ROW_ID):
+        return None if text is None else int(text)
+    raise refused("Page", text, A_PAGE)
 
 
 def _part_key(page: Page, query: Query) -> tuple[str, ...]:

@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from goclaw_py.core.errors import BadJob, BadMoment
+from goclaw_py.core.errors import BadJob, BadMoment, JobError, UnknownZone
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.targets import TARGET_FORM, parse_target, target_text
 from goclaw_py.core.time.datetimes import parse_moment
 from goclaw_py.core.time.texts import zone_or_utc
+from goclaw_py.core.time.zones import zone as zone_of
 from goclaw_py.operations.jobs.models import UNCHANGED, JobChange, JobDraft, Unchanged
 from goclaw_py.records import Chat
 from goclaw_py.schedule.jobs.models import (
@@ -175,6 +176,32 @@ def change_of(job: Job, typed: Typed, chats: Iterable[Chat], *, now: datetime) -
         source=typed["source"].strip() if "source" in new else UNCHANGED,
         revision=_count("revision", typed["revision"]),
     )
+
+
+def problems(typed: Typed, *, now: datetime, zone: str, needs_text: bool) -> dict[str, JobError]:
+    """Return what is wrong with fields whose texts are read here, by field."""
+    readers: dict[str, Callable[[], object]] = {
+        "text": lambda: _needed_text(typed["text"], is_needed=needs_text),
+        "expression": lambda: _schedule(typed, now=now, zone=zone),
+        "zone": lambda: zone_of(zone),
+        "target": lambda: _target(typed["target"]),
+        "max_runs": lambda: _count("max_runs", typed["max_runs"]),
+        "not_after": lambda: _end(typed["not_after"], now=now, zone=zone),
+    }
+    found: dict[str, JobError] = {}
+    for name, read in readers.items():
+        try:
+            read()
+        except UnknownZone as error:
+            found["zone"] = error
+        except JobError as error:
+            found[name] = error
+    return found
+
+
+def _needed_text(text: str, *, is_needed: bool) -> None:
+    if is_needed and not text.strip():
+        raise BadJob("text", "must not be empty")
 
 
 def _schedule(typed: Typed, *, now: datetime, zone: str) -> Schedule:

@@ -41,6 +41,7 @@ _TIMING: Final = ("expression", "zone", "not_after")
 
 _MEANWHILE: Final = "Your input is below. Saving it again replaces the current version."
 _MARKED: Final = "It is not saved: correct the marked field"
+_ALL_MARKED: Final = "It is not saved: correct the marked fields"
 _GONE: Final = "Your input is below. You can create the job again."
 
 _Refusal = JobError | NotFound | StoreUnavailable
@@ -155,13 +156,15 @@ async def _answer(
         job, action = None, "/jobs/new"
         typed, hint = {**typed, "revision": ""}, _GONE
     is_new = action == "/jobs/new"
-    said, wrong = "" if error is None else _sentence(error), _wrong(error)
-    is_marked, preview = wrong in job_fields.SHOWN, await _preview(service, typed, job)
-    problem = said
-    if isinstance(error, BadJob) and is_marked:
-        # Its label stands above it, so its key is not needed.
-        problem = sentence(error.allowed)
-        preview = None if preview is not None and preview.get("error") == said else preview
+    preview = await _preview(service, typed, job)
+    wrong = await _problems(service, typed, error)
+    shown_there = "" if preview is None else str(preview["error"])
+    if wrong and shown_there and wrong.keys().isdisjoint(_TIMING):
+        wrong["expression"] = shown_there  # times that no schedule has are found by the preview
+    # What is wrong with a time stands in the preview, or at its field.
+    at_preview = next((one for one in _TIMING if wrong.get(one) == shown_there), "")
+    if shown_there and not at_preview and wrong:
+        preview = None
     facts: Facts = {
         "title": "New job" if is_new else f"Edit {'a job' if job is None else job.spec.title}",
         "path": "/jobs",
@@ -170,15 +173,39 @@ async def _answer(
         "action": action,
         "typed": typed,
         # What is wrong stands at its field: there is no need to say it twice.
-        "error": "" if error is None else _MARKED if is_marked else said,
-        "problem": problem,
+        "error": ""
+        if error is None
+        else (_MARKED if len(wrong) == 1 else _ALL_MARKED)
+        if wrong
+        else _sentence(error),
         "hint": hint,
         "wrong": wrong,
+        "at_preview": at_preview,
         "preview": preview,
         **await _suggestions(service, typed),
     }
     status = 200 if error is None else status_of(error)
     return service.answer(request, "jobs/job_form.html", facts, status)
+
+
+async def _problems(
+    service: PageServices, typed: Mapping[str, str], error: _Refusal | None
+) -> dict[str, str]:
+    """Return what is wrong, by field: the ``error`` of a form, and what is wrong beside it."""
+    field = _wrong(error)
+    if error is None or field not in job_fields.SHOWN:
+        return {}
+    scheduler = await service.control.jobs.scheduler()
+    zone = typed["zone"].strip() or await service.control.jobs.zone(BY)
+    needs_text = typed["does"] == "message" or not scheduler.profile.default_prompt
+    needs_text = needs_text and typed["does"] != "command"
+    found = job_fields.problems(typed, now=scheduler.now, zone=zone, needs_text=needs_text)
+    named = {**found, field: error}
+    # The label of a field stands above it, so its key is not needed.
+    return {
+        name: sentence(one.allowed) if isinstance(one, BadJob) else _sentence(one)
+        for name, one in named.items()
+    }
 
 
 async def _suggestions(service: PageServices, typed: Mapping[str, str]) -> dict[str, object]:

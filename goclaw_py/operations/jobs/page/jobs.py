@@ -48,6 +48,7 @@ from goclaw_py.web.pages.filters import (
     given,
     of_agent,
     params_of,
+    query_of,
 )
 from goclaw_py.web.pages.services import (
     Facts,
@@ -61,6 +62,8 @@ from goclaw_py.web.pages.services import (
 )
 
 SHOWN: Final = 50
+BATCH: Final = 1000
+"""The number of jobs that are read at once where all that match are changed."""
 _SHOWN_CHARS: Final = 160
 BY: Final = Requester(owner=None, maker=Maker.OPERATOR)
 """Users of the dashboard are operators."""
@@ -165,9 +168,16 @@ def _selected(service: PageServices) -> Callable[[Request], Awaitable[Response]]
         action = dict(sent).get("do", "")
         if action not in _ACTIONS or len(ids) > SHOWN:
             raise HTTPException(422, f"do: {', '.join(_ACTIONS)}; job: at most {SHOWN} ids")
+        if dict(sent).get("every"):
+            filters = await _filters(service, query_of(dict(sent).get("rows", "")))
+            # All of them are read before the first one changes, and so moves in the list.
+            asked, ids = replace(_asked(filters), limit=BATCH), []
+            while page := (await service.control.jobs.search(asked, BY)).jobs:
+                ids += [job.id for job in page]
+                asked = replace(asked, offset=len(ids))
         word, changed, stale = "", 0, []
         for one in ids:
-            # One by one, to say of each whether it was changed: there is a page of them.
+            # One by one, to say of each whether it was changed.
             try:
                 job = await found(service, one)
                 is_due = job.id == one and job.state in _CHANGES.get(action, JobState)
@@ -181,7 +191,7 @@ def _selected(service: PageServices) -> Callable[[Request], Awaitable[Response]]
                 word, changed = done, changed + 1
             else:
                 stale.append(f"{one}:{done or 'unchanged'}")
-        more = {"stale": ",".join(stale)} if stale else {}
+        more = {"stale": ",".join(stale[:SHOWN])} if stale else {}
         notice = f"{word} {count(changed, 'job')}" if changed else "nothing"
         return back_to_rows("/jobs", notice, dict(sent).get("rows", ""), _FILTERS, **more)
 
@@ -209,26 +219,35 @@ async def _stale(service: PageServices, text: str) -> list[tuple[str, str, str]]
     return await asyncio.gather(*(reason(*one) for one in _STALE.findall(text)[:SHOWN]))
 
 
-async def _list(service: PageServices, query: Query) -> Facts:
-    jobs = service.control.jobs
+async def _filters(service: PageServices, query: Query) -> ListFilters:
     fields = (
         await of_agent(service.control),
         Field("kind", "Schedule", _KINDS),
         *given(query, "owner", "Owner", _place_of(query.get("owner", ""))),
         Field("name", "Name", placeholder="part of a name"),
     )
-    filters = ListFilters("/jobs", "jobs", query, fields, _STATES, "state")
+    return ListFilters("/jobs", "jobs", query, fields, _STATES, "state")
+
+
+def _asked(filters: ListFilters) -> JobQuery:
+    """Return what filters select."""
     values, state = filters.values, filters.show
-    number = _page_number(query.get("page", ""))
-    asked = JobQuery(
+    return JobQuery(
         owner=Owner(values["owner"]) if "owner" in values else None,
         agent=AgentName(values["agent"]) if values["agent"] else None,
         name=values["name"],
         states=(JobState(state),) if state else (),
         kinds=(values["kind"],) if values["kind"] else (),
         limit=SHOWN,
-        offset=(number - 1) * SHOWN,
     )
+
+
+async def _list(service: PageServices, query: Query) -> Facts:
+    jobs = service.control.jobs
+    filters = await _filters(service, query)
+    values, state = filters.values, filters.show
+    number = _page_number(query.get("page", ""))
+    asked = replace(_asked(filters), offset=(number - 1) * SHOWN)
     page, counts, settings, stale = await asyncio.gather(
         jobs.search(asked, BY),
         jobs.counts(asked, BY),

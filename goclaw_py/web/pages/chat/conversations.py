@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from starlette.exceptions import HTTPException
-
 from goclaw_py.chat.terminals import Uploads
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, SessionKey
@@ -43,6 +41,7 @@ from goclaw_py.records import (
     StoredRun,
 )
 from goclaw_py.web.pages.rendering import Read
+from goclaw_py.web.pages.services import refused
 
 LISTED: Final = 100
 
@@ -115,7 +114,7 @@ class Conversations:
         try:
             self.chat(name)
         except ValueError as error:
-            raise HTTPException(422, str(error)) from error
+            raise refused("Conversation", name, "a name: 1 to 64 of A-Z a-z 0-9 . _ -") from error
         return name
 
     def chat(self, name: str) -> Target:

@@ -297,23 +297,23 @@ function compare(one, other) {
 function sortTables(root) {
   for (const table of root.querySelectorAll("[data-sorts]")) {
     const name = table.dataset.sorts;
+    const isPart = "part" in table.dataset; // of a longer list
     const [column, isDown] = orders.get(name) ?? [];
     const body = table.tBodies[0];
     for (const [place, head] of [...table.tHead.rows[0].cells].entries()) {
       const { selects } = head.dataset;
       if (selects && !head.firstElementChild?.type)
         head.replaceChildren(Object.assign(document.createElement("input"), { type: "checkbox", id: `all-${selects}`, ariaLabel: "Select all" }));
-      if (selects || head.querySelector(".hidden")) continue; // no order: buttons, checkboxes
+      if (selects || isPart || head.querySelector(".hidden")) continue; // no order: buttons, checkboxes
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = head.textContent;
-      button.title = "Sort the rows of this page";
       button.dataset.sort = `${name}:${place}`;
       head.replaceChildren(button);
       button.dataset.order = place !== column ? "none" : isDown ? "descending" : "ascending";
       head.setAttribute("aria-sort", button.dataset.order);
     }
-    if (column === undefined) continue;
+    if (isPart || column === undefined) continue;
     const rows = [...body.children];
     rows.sort((one, other) => compare(valueOf(one, column), valueOf(other, column)) * (isDown ? -1 : 1));
     body.append(...rows);
@@ -393,7 +393,8 @@ if (document.querySelector("[data-live^='/live/timeline']")) zoomable();
 // The buttons for selected rows say of how many, and do nothing without one.
 function countSelected() {
   const fields = [...(document.getElementById("selected")?.elements ?? [])];
-  const chosen = fields.filter((field) => field.checked).length;
+  const every = fields.find(({ id, checked }) => id === "every" && checked); // also on other pages
+  const chosen = every ? Number(every.value) : fields.filter((field) => field.checked).length;
   for (const button of fields.filter(({ name }) => name === "do")) {
     button.disabled = !chosen;
     button.textContent = button.textContent.replace(/ \d+$/, "") + (chosen ? ` ${chosen}` : "");

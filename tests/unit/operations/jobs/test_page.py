@@ -69,6 +69,25 @@ async def all_of(jobs: Jobs) -> list[Job]:
 # ---------------------------------------------------------------------------- the list
 
 
+async def test_all_jobs_that_match_are_changed_also_on_other_pages(
+    browser: Browser, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("goclaw_py.operations.jobs.page.jobs.SHOWN", 2)
+    monkeypatch.setattr("goclaw_py.operations.jobs.page.jobs.BATCH", 2)
+    for number in range(5):
+        await made(jobs, f"daily-{number}")
+    await made(jobs, "other")
+    said = await browser.says("/jobs?name=daily", "Select all 5 that match", "1 to 2 of 5")
+    assert "data-part" in said, "its heads sort no part of the list"
+    rows = [("rows", "name=daily"), ("every", "5"), ("do", "pause")]
+    answer = await send_selected(browser, rows)
+    assert answer.headers["location"] == "/jobs?name=daily&notice=paused+5+jobs"
+    states = {job.spec.slug: job.state for job in await all_of(jobs)}
+    assert states.pop("other") is JobState.ACTIVE
+    assert set(states.values()) == {JobState.PAUSED}
+    assert "all 5" not in await browser.says("/jobs?name=other")
+
+
 async def test_without_jobs_a_newcomer_is_told_how_to_make_one(browser: Browser) -> None:
     told = ("There are no jobs yet.", "goclaw jobs add standup", 'href="/jobs/new"')
     await browser.says("/jobs", *told)
@@ -590,10 +609,25 @@ async def test_what_is_wrong_is_told_beside_its_field(browser: Browser) -> None:
     text = await browser.refuses("/jobs/new", 422, **NEW | {"retries": "many"})
     beside = text.partition('name="retries"')[2].partition("<label")[0]
     assert "autofocus" in beside
-    assert '<p class="problem" id="went-wrong">Must be a whole number' in beside
+    assert '<p class="problem" id="wrong-retries">Must be a whole number' in beside
     text = await browser.refuses("/jobs/new", 422, **NEW | {"expression": "61 * * * *"})
     assert text.count("61 is not from 0 to 59") == 1
     assert 'aria-describedby="preview"' in text
+
+
+async def test_every_wrong_field_is_marked_at_once(browser: Browser) -> None:
+    """Found by use: the second mistake was shown only after the first was corrected."""
+    wrong = {
+        "does": "message",
+        "text": " ",
+        "expression": "61 * * * *",
+        "target": "somewhere",
+        "max_runs": "many",
+    }
+    text = await browser.refuses("/jobs/new", 422, "correct the marked fields", **NEW | wrong)
+    assert text.count('aria-invalid="true"') == len(wrong) - 1
+    assert text.count("autofocus") == 1
+    assert text.count("61 is not from 0 to 59") == 1
 
 
 async def test_the_preview_of_an_edit_goes_on_from_the_last_run(

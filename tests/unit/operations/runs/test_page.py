@@ -304,6 +304,9 @@ async def test_runs_that_do_not_fit_below_each_other_are_counted(
     text = await browser.says("/timeline?span=1h", "main (+48 in the last row)")
     picture = text[text.index('id="picture"') : text.index("</svg>", text.index('id="picture"'))]
     assert picture.count('<a href="/runs/run-') == ROWS + 48
+    assert 'href="/timeline?whole=main"' in picture
+    whole = await browser.says("/timeline?whole=main", "Show fewer rows")
+    assert "in the last row" not in whole
     few = replace(begun, id=RunId("one"))
 
     async def one(_self: object, *_span: object, **_only: object) -> list[RunSpan]:

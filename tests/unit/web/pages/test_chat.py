@@ -245,7 +245,7 @@ async def test_a_conversation_is_exported(browser: Browser, control: FakeControl
         f"# Chat local\n\n## user, {at}\n\n{asked}\n\n## assistant, {at}\n\nyes\n"
     )
     await browser.says("/chat/export?name=none", "there is no conversation none", status=404)
-    await browser.says("/chat/export?name=%2F", "a chat name has", status=422)
+    await browser.says("/chat/export?name=%2F", "Conversation: “/” is not a name", status=422)
 
 
 # ---------------------------------------------------------------------------- conversations
