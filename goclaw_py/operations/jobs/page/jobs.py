@@ -171,7 +171,7 @@ def _selected(service: PageServices) -> Callable[[Request], Awaitable[Response]]
         if dict(sent).get("every"):
             filters = await _filters(service, query_of(dict(sent).get("rows", "")))
             # All of them are read before the first one changes, and so moves in the list.
-            asked, ids = replace(_asked(filters), limit=BATCH), []
+            asked, ids = replace(_job_query(filters), limit=BATCH), []
             while page := (await service.control.jobs.search(asked, BY)).jobs:
                 ids += [job.id for job in page]
                 asked = replace(asked, offset=len(ids))
@@ -229,7 +229,7 @@ async def _filters(service: PageServices, query: Query) -> ListFilters:
     return ListFilters("/jobs", "jobs", query, fields, _STATES, "state")
 
 
-def _asked(filters: ListFilters) -> JobQuery:
+def _job_query(filters: ListFilters) -> JobQuery:
     """Return what filters select."""
     values, state = filters.values, filters.show
     return JobQuery(
@@ -247,7 +247,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
     filters = await _filters(service, query)
     values, state = filters.values, filters.show
     number = _page_number(query.get("page", ""))
-    asked = replace(_asked(filters), offset=(number - 1) * SHOWN)
+    asked = replace(_job_query(filters), offset=(number - 1) * SHOWN)
     page, counts, settings, stale = await asyncio.gather(
         jobs.search(asked, BY),
         jobs.counts(asked, BY),
