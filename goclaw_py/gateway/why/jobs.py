@@ -242,7 +242,7 @@ _VERBS: Final = {
     OccurrenceStatus.OK: "completed",
     OccurrenceStatus.FAILED: "failed",
     OccurrenceStatus.TIMED_OUT: "timed out",
-    OccurrenceStatus.CANCELLED: "was stopped",
+    OccurrenceStatus.CANCELLED: "was cancelled",
     OccurrenceStatus.SKIPPED: "was skipped",
     OccurrenceStatus.INTERRUPTED: "was interrupted by a shutdown",
     OccurrenceStatus.LOST: "was lost: its process ended during the run, or forgot it",

@@ -36,7 +36,7 @@ _WORDS: Final = {
         "it repeated an alert of the last 24 hours, which was not sent again"
     ),
     HeartbeatRunStatus.NO_ROUTE: "it had an alert, but there was no chat to send it to",
-    HeartbeatRunStatus.CANCELLED: "it was stopped while it was running",
+    HeartbeatRunStatus.CANCELLED: "it was cancelled while it was running",
     HeartbeatRunStatus.FAILED: "it failed",
     HeartbeatRunStatus.LOST: "its gateway process ended during the run",
 }

@@ -96,7 +96,7 @@ def last(status: S, skip: Skip | None = None, **facts: Any) -> str:
     (S.NO_ROUTE, {"detail": "nobody has spoken to this agent"},
      ("It had an alert, but there was no chat to send it to: nobody has spoken to this agent. "
       "Write to the agent in the chat that should get its alerts, or set heartbeat.target.")),
-    (S.CANCELLED, {"detail": "/stop"}, "It was stopped while it was running: /stop."),
+    (S.CANCELLED, {"detail": "/stop"}, "It was cancelled while it was running: /stop."),
     (S.FAILED, {"detail": "the model\n does not answer."},
      "It failed: the model does not answer. The next run tries again."),
     (S.FAILED, {}, "It failed. The next run tries again."),
