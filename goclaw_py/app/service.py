@@ -195,7 +195,7 @@ class Service:
         """Join the cluster and claim waiting messages; waits while the database is unavailable."""
         await self._cluster.join()
         await retry_until_available(self._live_settings.refresh)
-        await retry_until_available(self._container.refresh_people)
+        await retry_until_available(self._container.roles.refresh)
         await retry_until_available(self._container.claim_pending)
         return True
 
@@ -320,7 +320,7 @@ class Service:
             await self._people.wait(_GIVE_UP_S)
             self._people.clear()
             async with _database_may_be_away():
-                await self._container.refresh_people()
+                await self._container.roles.refresh()
                 if self._apps is not None:
                     await self._apps.recheck_guests()
 

@@ -12,6 +12,7 @@ from goclaw_py.chat.access.access_control import AccessControl
 from goclaw_py.chat.access.access_requests import AccessRequests
 from goclaw_py.chat.access.incident_alerts import IncidentAlerts
 from goclaw_py.chat.access.name_cache import NameCache
+from goclaw_py.chat.access.role_signals import RoleSignals
 from goclaw_py.chat.commands.command import CommandServices
 from goclaw_py.chat.commands.handlers import CommandHandlers
 from goclaw_py.chat.commands.heartbeat import HeartbeatCommands
@@ -43,7 +44,7 @@ from goclaw_py.core.errors import BudgetReached
 from goclaw_py.core.ids import MAIN_AGENT, NodeId, RunId
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Reason
-from goclaw_py.core.run_events import RoleChanged, RunEnded
+from goclaw_py.core.run_events import RunEnded
 from goclaw_py.core.session_keys import AccessRules
 from goclaw_py.core.text import count
 from goclaw_py.core.time.clock import Clock
@@ -240,9 +241,9 @@ class Container:
         """Build who may talk to the agents, and the parts that ask owners."""
         store, clock, channels = self._store, self._clock, self.channels
         access_control = self.access_control = AccessControl(store, clock)
-        self._shown_owners: dict[Account, frozenset[str]] = {}
         contexts = ContextUsage(deps.context_windows)
         policies = self.policies = SessionSettings(_rules(deps), contexts)
+        self.roles = RoleSignals(store, access_control, policies, channels)
         self.supervisor = ChannelSupervisor(store, clock, deps.channels.values())
         views = self.supervisor.views
         self.incidents = IncidentAlerts(store, clock, policies, access_control, views)
@@ -327,19 +328,6 @@ class Container:
             self.approvals,
             self._models,
         )
-
-    async def refresh_people(self) -> None:
-        """Load the approved people, and signal to channels who became or ceased to be an owner.
-
-        Raises ``StoreUnavailable``.
-        """
-        await self.access_control.refresh()
-        for place, channel in self.channels.items():
-            listed = self.policies.rules(Target(*place, "")).access.allow
-            owners = self.access_control.owners(place) | listed
-            for sender in owners ^ self._shown_owners.get(place, frozenset()):
-                channel.signal(RoleChanged(Target(*place, sender), sender in owners))
-            self._shown_owners[place] = owners
 
     def _is_owner(self, person: str) -> bool:
         """Return whether a person (``person_at``) is an owner."""
