@@ -101,6 +101,7 @@ async def _load(control: Control, query: Query) -> Facts:
         "asking": waiting,
         "answered": [one for one in newest[:SHOWN] if one.decision is not None],
         "next": newest[SHOWN - 1].cursor if len(newest) > SHOWN else None,
+        "is_part": before is not None or len(newest) > SHOWN,
         "grants": grants,
         "named": named | {grant.session for grant in grants if grant.session},
         "labels": LABELS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -94,8 +95,7 @@ async def _load(service: PageServices, query: Query) -> Facts:
         one_of("channel", "Channel", await channels(service, query)),
         Field("search", "Search", placeholder="name or key"),
     )
-    tabs = tuple(map(Tab, _STATES))
-    filters = ListFilters("/sessions", "sessions", query, fields, _STATES, tabs=tabs)
+    filters = ListFilters("/sessions", "sessions", query, fields, _STATES)
     values, show = filters.values, filters.show
     wanted = SessionQuery(
         agent=AgentName(values["agent"]) if values["agent"] else None,
@@ -105,7 +105,17 @@ async def _load(service: PageServices, query: Query) -> Facts:
         limit=SHOWN + 1,
         before=before,
     )
-    found = await control.sessions.list(wanted)
+    first = replace(wanted, before=None)
+    found, *unfinished = await asyncio.gather(
+        control.sessions.list(wanted),
+        *(control.sessions.list(replace(first, state=state)) for state in SessionState),
+    )
+    # To count all sessions reads all of them; of the unfinished ones a page says enough.
+    counts = [
+        Tab(state, min(len(some), SHOWN), len(some) > SHOWN)
+        for state, some in zip(SessionState, unfinished, strict=True)
+    ]
+    filters = replace(filters, tabs=(Tab(""), *counts))
     return {
         "sessions": found[:SHOWN],
         "next": found[SHOWN - 1].cursor if len(found) > SHOWN else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -102,19 +102,34 @@ def _named(found: UsageReport, by: Grouping) -> list[str]:
 def _charts(times: Sequence[DayTimes], zone_name: str, digits: int) -> list[Chart]:
     labels = [_when(one, zone_name) for one in times]
 
-    def counts(title: str, name: str, meaning: str, values: Sequence[int | None]) -> Chart:
-        total = f"{sum(value or 0 for value in values):,}"
-        return bar_chart(title, total, labels, [Series(name, meaning, values)], _whole)
+    def counts(title: str, total: str, *series: Series) -> Chart:
+        return bar_chart(title, total, labels, series, _whole)
 
+    def added(values: Iterable[int | None]) -> str:
+        return f"{sum(value or 0 for value in values):,}"
+
+    runs, failed = [one.runs for one in times], [one.failed for one in times]
+    sent = [one.used.sent for one in times]
+    received = [one.used.received for one in times]
+    messages = [(one or 0) + (other or 0) for one, other in zip(received, sent, strict=True)]
+    tokens = [one.used.tokens for one in times]
     costs = [one.used.cost_usd or Decimal(0) for one in times]
     return [
-        counts("Runs", "runs", "told", [one.runs for one in times]),
-        counts("Failed runs", "failed", "bad", [one.failed for one in times]),
+        counts(
+            "Runs",
+            f"{added(runs)}, {added(failed)} failed",
+            Series("runs", "told", runs),
+            Series("failed", "bad", failed),
+        ),
         _waits("Time to first text", labels, [one.first_text_s for one in times]),
         _waits("Waiting before the start", labels, [one.wait_s for one in times]),
-        counts("Messages received", "received", "told", [one.used.received for one in times]),
-        counts("Messages sent", "sent", "told", [one.used.sent for one in times]),
-        counts("Tokens", "tokens", "told", [one.used.tokens for one in times]),
+        counts(
+            "Messages",
+            f"{added(received)} in, {added(sent)} out",
+            Series("in and out", "idle", messages),
+            Series("out", "told", sent),
+        ),
+        counts("Tokens", added(tokens), Series("tokens", "told", tokens)),
         bar_chart(
             "Cost",
             usd(sum(costs, Decimal(0)), digits),

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from goclaw_py.core.ids import AgentName, SessionKey
-from goclaw_py.records import NEWEST_SESSIONS, SessionQuery, SessionState
+from goclaw_py.records import NEWEST_SESSIONS, Session, SessionQuery, SessionState
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import Browser
@@ -37,6 +37,21 @@ async def test_the_address_selects_sessions(
 ) -> None:
     assert (await browser.get(f"/sessions?{query}")).status_code == 200
     assert ("sessions", replace(wanted, limit=51)) in control.calls
+
+
+async def test_unfinished_sessions_are_counted_up_to_a_page(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = {None: 60, SessionState.RUNNING: 2, SessionState.WAITING: 51}
+
+    async def listed(_self: object, query: SessionQuery) -> list[Session]:
+        assert query.agent == "main", "the other filters hold for the counts"
+        keys = (SessionKey(f"{fakes.SESSION}-{number}") for number in range(numbers[query.state]))
+        return [replace(fakes.FULL, key=key) for key in keys]
+
+    monkeypatch.setattr(type(control.sessions), "list", listed)
+    said = await browser.says("/sessions?agent=main", "running <small>2<", "waiting <small>50+<")
+    assert "all <small>" not in said
 
 
 async def test_sessions_are_searched(browser: Browser, control: FakeControl) -> None:

@@ -79,7 +79,7 @@ async def test_people_are_named_and_each_chart_has_its_values_in_a_table(
     assert "1 min 1 s or less for 95 %" in text
     for count in ("40", "1,234"):
         assert re.search(f'data-value="[0-9]+">{count}<', text)
-    assert "Messages received, from" in text
+    assert "Messages, from" in text
 
 
 async def test_an_unknown_time_zone_is_refused(browser: Browser) -> None:

@@ -248,6 +248,14 @@ async def test_a_message_is_shown_as_it_is_read_in_its_chat(control: FakeControl
     assert "<summary>wet</summary><pre>wet</pre>" in "".join(text.split("\n"))
 
 
+async def test_the_number_of_warnings_leads_to_them(browser: Browser, control: FakeControl) -> None:
+    warning = OperatorWarning("a", "Lane main", "is full", "/settings", "goclaw lanes")
+    control.snapshot = replace(fakes.STATUS, warnings=(warning,))
+    said = await browser.says("/health", '<a href="#warnings"><strong>1</strong>warning</a>')
+    listed = said.partition('id="warnings"')[2].partition("</section>")[0]
+    assert 'href="/settings"><bdi>Lane main</bdi>' in listed
+
+
 async def test_health_tells_how_to_get_a_channel_where_there_is_none_but_its_own(
     browser: Browser, control: FakeControl
 ) -> None:
