@@ -122,7 +122,7 @@ def _charts(times: Sequence[DayTimes], zone_name: str, digits: int) -> list[Char
             Series("failed", "bad", failed),
         ),
         _waits("Time to first text", labels, [one.first_text_s for one in times]),
-        _waits("Waiting before the start", labels, [one.wait_s for one in times]),
+        _waits("Waiting time", labels, [one.wait_s for one in times]),
         counts(
             "Messages",
             f"{added(received)} in, {added(sent)} out",
