@@ -144,22 +144,29 @@ class DeadLetter:
     attempts: int
 
 
+class IncomingState(StrEnum):
+    """What became of an incoming message that has no answer."""
+
+    FAILED = "failed"
+    """A dead letter: it failed, timed out, was dropped, rejected, abandoned or lost."""
+    WAITING = "waiting"
+    """It has not ended."""
+    DISMISSED = "dismissed"
+    """It failed, and an operator has dismissed it."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetterQuery:
     """Selects unanswered messages of all sessions, without commands, the newest first.
 
     Args:
-        waiting: Those that have not ended. Otherwise the dead letters: those that failed, timed
-            out, were dropped, rejected, abandoned or lost, and were not dismissed.
-        dismissed: Instead of both, those that failed and that an operator has dismissed.
         before: Only those after this one in the list: the id of the row of the last one of a page.
     """
 
-    waiting: bool = False
+    state: IncomingState = IncomingState.FAILED
     only: MessageFilter = ALL_MESSAGES
     limit: int = 50
     before: int | None = None
-    dismissed: bool = False
 
 
 class DeadLetterCounts(NamedTuple):

@@ -7,7 +7,7 @@ import pytest
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.operations.deliveries.operations import Deliveries
-from goclaw_py.records import DeadLetterQuery, Notice, OutboxQuery, OutboxState
+from goclaw_py.records import DeadLetterQuery, IncomingState, Notice, OutboxQuery, OutboxState
 from tests.support.stores import (
     ANN,
     BOB,
@@ -87,8 +87,11 @@ async def test_a_failed_message_is_listed_until_dismissed(
     assert await deliveries.retry_dead_letters([lost.id, waits.id]) == 1
     await until(notices.expect(Notice.INBOX))
     assert await deliveries.dead_letters() == []
-    waiting = await deliveries.dead_letters(DeadLetterQuery(waiting=True))
+    waiting = await deliveries.dead_letters(DeadLetterQuery(IncomingState.WAITING))
     assert [one.row.id for one in waiting] == [waits.id, lost.id]
-    assert await deliveries.dead_letters(DeadLetterQuery(waiting=True, limit=1)) == waiting[:1]
+    assert (
+        await deliveries.dead_letters(DeadLetterQuery(IncomingState.WAITING, limit=1))
+        == waiting[:1]
+    )
     claimed = await world.a.claim_pending(A, now=at(101), places=[("telegram", "default")])
     assert {row.id for row in claimed} == {lost.id, waits.id}

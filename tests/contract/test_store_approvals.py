@@ -25,6 +25,7 @@ from goclaw_py.records import (
     ApprovalQuery,
     DeadLetterQuery,
     InboxRow,
+    IncomingState,
     NewApproval,
     Notice,
     RunEnd,
@@ -124,7 +125,7 @@ async def test_what_waits_is_listed_with_the_run_that_asked(world: World) -> Non
     row = await waits(world, question())
     for (listed,) in (
         await world.a.unanswered(ANN_S, ended=False),
-        [one.row for one in await world.a.dead_letters(DeadLetterQuery(waiting=True))],
+        [one.row for one in await world.a.dead_letters(DeadLetterQuery(IncomingState.WAITING))],
     ):
         assert (listed.id, listed.run_id, listed.asking_run) == (row.id, None, "r1")
     letter = await world.a.dead_letter(row.id)

@@ -17,6 +17,7 @@ from goclaw_py.records import (
     DeadLetterQuery,
     InboxKind,
     InboxRow,
+    IncomingState,
     NewInbox,
     Notice,
     RunEnd,
@@ -235,7 +236,7 @@ async def test_dismissed_messages_are_listed_until_they_are_retried(world: World
     await world.a.settle([answered.id], Outcome.COMPLETED, now=at(2))
     everything = [first.id, second.id, answered.id]
     assert await world.a.dismiss_dead_letters(everything, now=at(1)) == 2
-    dismissed = DeadLetterQuery(dismissed=True)
+    dismissed = DeadLetterQuery(IncomingState.DISMISSED)
     found = await world.b.dead_letters(dismissed)
     assert [letter.row.id for letter in found] == [second.id, first.id]
     assert await world.b.dead_letters(replace(dismissed, limit=1)) == found[:1]
@@ -273,11 +274,11 @@ async def test_messages_that_are_not_done_are_listed_of_all_sessions(world: Worl
     await arrive(world, inbox("c", kind=InboxKind.COMMAND))
     await world.a.begin_run(new_run("r", first), node=A)
     await world.a.settle([third.id], Outcome.DROPPED, now=T0)
-    assert await world.b.dead_letters(DeadLetterQuery(waiting=True)) == [
+    assert await world.b.dead_letters(DeadLetterQuery(IncomingState.WAITING)) == [
         DeadLetter(Unanswered(second.id, second.message, None, T0), key_of(BOB), AGENT, 0),
         DeadLetter(Unanswered(first.id, first.message, RunId("r"), T0), key_of(ANN), AGENT, 1),
     ]
-    assert len(await world.b.dead_letters(DeadLetterQuery(waiting=True, limit=1))) == 1
+    assert len(await world.b.dead_letters(DeadLetterQuery(IncomingState.WAITING, limit=1))) == 1
 
 
 async def test_a_dead_letter_can_be_tried_again_with_all_attempts_before_it(world: World) -> None:

@@ -17,6 +17,7 @@ from goclaw_py.records import (
     PROMPT_CHARS,
     DeadLetterCounts,
     DeadLetterQuery,
+    IncomingState,
     MessageFilter,
     NewInbox,
     OutboxQuery,
@@ -96,7 +97,7 @@ async def test_incoming_messages_are_selected_and_counted(world: World) -> None:
     ]
     rows = (await world.a.accept(sent, node=A, now=T0)).rows
     for only, wanted in SELECTED:
-        found = await world.b.dead_letters(DeadLetterQuery(waiting=True, only=only))
+        found = await world.b.dead_letters(DeadLetterQuery(IncomingState.WAITING, only=only))
         assert letters([one.row.message.text for one in found]) == wanted, only
         assert await world.b.dead_letter_counts(only) == DeadLetterCounts(0, len(wanted), 0), only
     await world.a.settle([row.id for row in rows[:3]], Outcome.FAILED, now=T0)

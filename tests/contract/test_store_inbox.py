@@ -19,6 +19,7 @@ from goclaw_py.records import (
     DeadLetterQuery,
     InboxKind,
     InboxRow,
+    IncomingState,
     NewInbox,
     Notice,
     RunEnd,
@@ -81,7 +82,7 @@ async def test_who_has_sent_a_message_comes_back_with_it_and_is_not_shown(world:
     await world.a.leave(A, now=T0)
     claimed = await todo(world, B)
     assert [row.message for row in claimed] == [row.message for row in stored]
-    shown = await world.a.dead_letters(DeadLetterQuery(waiting=True, limit=5))
+    shown = await world.a.dead_letters(DeadLetterQuery(IncomingState.WAITING, limit=5))
     assert [one.row.message.by for one in shown] == [None] * 3
 
 

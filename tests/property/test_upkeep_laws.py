@@ -12,7 +12,14 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import DeadLetterQuery, OutboxQuery, OutboxState, RunQuery, SessionQuery
+from goclaw_py.records import (
+    DeadLetterQuery,
+    IncomingState,
+    OutboxQuery,
+    OutboxState,
+    RunQuery,
+    SessionQuery,
+)
 from tests.property.test_stores_agree import Chats
 from tests.support.stores import PLACES, A, InMemory, World, at, end, world_on
 
@@ -42,7 +49,7 @@ async def open_things(player: Chats) -> dict[str, object]:
     unsent = (OutboxState.WAITING, OutboxState.SENDING)
     return {
         "runs": await store.runs(RunQuery(limit=1000, active=True)),
-        "inbox": await store.dead_letters(DeadLetterQuery(waiting=True, limit=1000)),
+        "inbox": await store.dead_letters(DeadLetterQuery(IncomingState.WAITING, limit=1000)),
         "outbox": [row for row in outbox if row.state in unsent],
         "drafts": await store.drafts(),
         "chats": chats,

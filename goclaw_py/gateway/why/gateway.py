@@ -14,7 +14,7 @@ from goclaw_py.operations.explanation import (
     Subject,
     SubjectKind,
 )
-from goclaw_py.records import DeadLetterQuery, OutboxQuery, OutboxState
+from goclaw_py.records import DeadLetterQuery, IncomingState, OutboxQuery, OutboxState
 from goclaw_py.scheduler.snapshots import lane_uses
 from goclaw_py.scheduler.views import ChannelState, ChannelView, GatewayStatus
 
@@ -46,7 +46,7 @@ async def explain(src: Sources) -> Explanation:
 
 async def _none(src: Sources) -> Explanation:
     """Explain that no gateway is running, and what waits for one."""
-    unanswered = DeadLetterQuery(waiting=True, limit=_MANY)
+    unanswered = DeadLetterQuery(IncomingState.WAITING, limit=_MANY)
     waiting = len(await src.control.deliveries.dead_letters(unanswered))
     pending = OutboxQuery(OutboxState.WAITING, limit=_MANY)
     unsent = len(await src.control.deliveries.outbox(pending))

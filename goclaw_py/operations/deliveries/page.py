@@ -19,7 +19,13 @@ from goclaw_py.core.errors import NotFound
 from goclaw_py.core.targets import parse_target, target_text
 from goclaw_py.core.text import count
 from goclaw_py.operations.deliveries.operations import Deliveries, MessageCounts
-from goclaw_py.records import DeadLetterQuery, MessageFilter, OutboxQuery, OutboxState
+from goclaw_py.records import (
+    DeadLetterQuery,
+    IncomingState,
+    MessageFilter,
+    OutboxQuery,
+    OutboxState,
+)
 from goclaw_py.web.api.wire import MAX_ROW_ID
 from goclaw_py.web.pages.filters import (
     Field,
@@ -49,7 +55,11 @@ _STATES: Final = (
 """In the order of the tabs."""
 INCOMING: Final = "incoming"
 OUTGOING: Final = "outgoing"
-_INCOMING: Final = (OutboxState.FAILED, OutboxState.WAITING, OutboxState.DROPPED)
+_INCOMING: Final = {
+    OutboxState.FAILED: IncomingState.FAILED,
+    OutboxState.WAITING: IncomingState.WAITING,
+    OutboxState.DROPPED: IncomingState.DISMISSED,
+}
 """The states that have incoming messages, too."""
 _FILTERS: Final = ("direction", "channel", "account", "chat", "range", "search")
 _NOTICES: Final = {"retry": "retried", "drop": "dropped"}
@@ -94,7 +104,7 @@ async def _load(service: PageServices, query: Query) -> Facts:
     before = {name: row_place(query.get(name)) for name in ("before", "in")}
     outgoing = OutboxQuery(OutboxState(show), only=only, limit=most + 1, before=before["before"])
     incoming = DeadLetterQuery(
-        show == "waiting", only, most + 1, before["in"], dismissed=show == "dropped"
+        _INCOMING.get(OutboxState(show), IncomingState.FAILED), only, most + 1, before["in"]
     )
     rows, letters, counts, stale = await asyncio.gather(
         deliveries.outbox(outgoing) if has_out else _no_rows(),
@@ -205,7 +215,7 @@ def _all(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
             # A message that fails again meanwhile is not retried again.
             listed = replace(listed, before=rows[-1].id)
             done += await outgoing([row.id for row in rows])
-        unanswered = DeadLetterQuery(waits, only, BATCH)
+        unanswered = DeadLetterQuery(IncomingState(state), only, BATCH)
         while direction != OUTGOING and (letters := await deliveries.dead_letters(unanswered)):
             unanswered = replace(unanswered, before=letters[-1].row.id)
             done += await incoming([one.row.id for one in letters])

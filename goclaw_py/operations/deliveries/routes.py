@@ -15,6 +15,7 @@ from goclaw_py.operations.deliveries.operations import Deliveries, MessageCounts
 from goclaw_py.records import (
     DeadLetter,
     DeadLetterQuery,
+    IncomingState,
     MessageFilter,
     OutboxQuery,
     OutboxRow,
@@ -139,14 +140,17 @@ def inbox_routes(control: Control) -> APIRouter:
         limit: Limit = 50,
         before: RowBefore = None,
         *,
-        waiting: bool = False,
-        dismissed: bool = False,
+        state: IncomingState = IncomingState.FAILED,
+        waiting: Annotated[bool, Query(include_in_schema=False)] = False,
     ) -> list[DeadLetter]:
-        """List failed incoming messages, the newest first.
+        """List incoming messages without an answer, the newest first.
 
-        With `waiting` list unfinished ones instead, with `dismissed` those that were dismissed.
+        `state`: those that failed, those that wait or are in progress, or those that were
+        dismissed after they failed.
         """
-        wanted = DeadLetterQuery(waiting, only, limit + 1, before, dismissed)
+        # The former way to ask for those that wait.
+        wished = IncomingState.WAITING if waiting else state
+        wanted = DeadLetterQuery(wished, only, limit + 1, before)
         found = await control.deliveries.dead_letters(wanted)
         return page.of(found, limit, lambda letter: letter.row.id)
 

@@ -16,6 +16,7 @@ from goclaw_py.records import (
     DeadLetterQuery,
     InboxKind,
     InboxRow,
+    IncomingState,
     MessageFilter,
     Notice,
 )
@@ -58,14 +59,12 @@ class MemoryDeadLetters(MemoryPart):
         return storable((channel, account, external_id)) in self._db.known
 
     async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:
-        wanted = _is_dismissed if query.dismissed else _is_pending if query.waiting else _is_letter
-        newest_first = reversed(self._letters(query.only, wanted))
+        newest_first = reversed(self._letters(query.only, _KINDS[query.state]))
         found = [row for row in newest_first if query.before is None or row.id < query.before]
         return [_letter(row) for row in found[: query.limit]]
 
     async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> DeadLetterCounts:
-        kinds = (_is_letter, _is_pending, _is_dismissed)
-        return DeadLetterCounts(*(len(self._letters(only, kind)) for kind in kinds))
+        return DeadLetterCounts(*(len(self._letters(only, kind)) for kind in _KINDS.values()))
 
     async def message_channels(self) -> frozenset[str]:
         received = {row.message.target.channel for row in self._db.inbox.values()}
@@ -158,3 +157,10 @@ def _is_pending(row: InboxRecord) -> bool:
 
 def _letter(row: InboxRecord) -> DeadLetter:
     return DeadLetter(row.unanswered(), row.session, row.agent, row.attempts)
+
+
+_KINDS = {
+    IncomingState.FAILED: _is_letter,
+    IncomingState.WAITING: _is_pending,
+    IncomingState.DISMISSED: _is_dismissed,
+}

@@ -23,6 +23,7 @@ from goclaw_py.core.run_events import Usage
 from goclaw_py.operations.control import Control
 from goclaw_py.records import (
     DeadLetterQuery,
+    IncomingState,
     MessageFilter,
     OutboxQuery,
     OutboxState,
@@ -205,7 +206,8 @@ def test_a_list_is_a_table_for_people(
          OutboxState.FAILED, only=MessageFilter("telegram", text="100%"), limit=51,
      ))),
     ("inbox list --waiting --search a&b --limit 7",
-     ("dead_letters", DeadLetterQuery(waiting=True, only=MessageFilter(text="a&b"), limit=8))),
+     ("dead_letters",
+      DeadLetterQuery(IncomingState.WAITING, only=MessageFilter(text="a&b"), limit=8))),
 ])  # fmt: skip
 def test_a_list_is_filtered_by_the_gateway(
     goclaw: Shell, gateway: ThreadGateway, command: str, call: tuple[object, ...]

@@ -17,7 +17,7 @@ from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.sessions.lookup import session_named
-from goclaw_py.records import DeadLetterQuery, OutboxQuery, OutboxState, RunQuery
+from goclaw_py.records import DeadLetterQuery, IncomingState, OutboxQuery, OutboxState, RunQuery
 from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
@@ -115,7 +115,7 @@ async def test_the_request_of_a_dropped_message_does_not_wait_any_more(
     await say(gateway, "ann", "ann")
     first, _ = (run.id for run in gateway.dispatcher.runs())
     deliveries = gateway.control.deliveries
-    waiting, begun = await deliveries.dead_letters(DeadLetterQuery(waiting=True))
+    waiting, begun = await deliveries.dead_letters(DeadLetterQuery(IncomingState.WAITING))
     assert await deliveries.dismiss_dead_letters([waiting.row.id, begun.row.id]) == 1
     assert [run.id for run in gateway.dispatcher.runs()] == [first]
     row = (await deliveries.dead_letter(waiting.row.id)).row

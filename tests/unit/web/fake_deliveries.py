@@ -73,7 +73,7 @@ class FakeDeliveryStore:
         mail = [one for one in self.mail if query.before is None or one.row.id < query.before]
         ended = [one for one in mail if one.row.outcome not in (None, Outcome.COMPLETED)]
         waiting = [one for one in mail if one.row.outcome is None]
-        found = self.dismissed if query.dismissed else waiting if query.waiting else ended
+        found = {"failed": ended, "waiting": waiting, "dismissed": self.dismissed}[query.state]
         return found[: query.limit]
 
     async def dead_letter_counts(self, only: MessageFilter) -> DeadLetterCounts:

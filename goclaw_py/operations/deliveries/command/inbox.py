@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Watch, answer, answer_or_watch, with_options, with_wide
+from goclaw_py.cli.context import (
+    AsJson,
+    Watch,
+    answer,
+    answer_or_watch,
+    choice,
+    with_options,
+    with_wide,
+)
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, clock, short_id, show_facts, show_table
@@ -17,7 +25,7 @@ from goclaw_py.core.messages import Attachment, InboundMessage
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.deliveries import HELP_OF_INCOMING
 from goclaw_py.operations.deliveries.command import selection
-from goclaw_py.records import DeadLetter, DeadLetterQuery, Unanswered
+from goclaw_py.records import DeadLetter, DeadLetterQuery, IncomingState, Unanswered
 from goclaw_py.scheduler.texts import why
 
 app = typer.Typer(help=HELP_OF_INCOMING, no_args_is_help=True)
@@ -42,25 +50,23 @@ def list_(
     ctx: typer.Context,
     options: selection.MessageOptions,
     *,
+    state: Annotated[str, choice(IncomingState)] = IncomingState.FAILED.value,
     waiting: Annotated[
-        bool, typer.Option("--waiting", help="List unfinished messages instead of failed ones.")
-    ] = False,
-    dismissed: Annotated[
-        bool, typer.Option("--dismissed", help="List dismissed messages instead of failed ones.")
+        bool, typer.Option("--waiting", help="Former name of --state waiting.", hidden=True)
     ] = False,
     watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
-    """List incoming messages that failed, newest first."""
+    """List incoming messages without an answer, newest first: those that failed, or --state."""
+    wanted = IncomingState.WAITING if waiting else IncomingState(state)
 
     async def ask(control: Control) -> list[DeadLetter]:
-        wanted = DeadLetterQuery(waiting, options.filter(), options.limit, dismissed=dismissed)
-        return await control.deliveries.dead_letters(wanted)
+        query = DeadLetterQuery(wanted, options.filter(), options.limit)
+        return await control.deliveries.dead_letters(query)
 
     def show_all(found: list[DeadLetter], names: DisplayNames) -> None:
         seen_at = display.now()
-        kind = "dismissed" if dismissed else "waiting" if waiting else "failed"
-        empty = f"no {kind} messages"
+        empty = f"no {wanted} messages"
         show_table(_COLUMNS, [_row(one, names, seen_at) for one in found], empty=empty)
 
     question, output = with_names(ask, _keys, list[DeadLetter], show_all, as_json)

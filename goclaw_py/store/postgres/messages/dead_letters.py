@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Final
 
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import InboundMessage
@@ -17,6 +18,7 @@ from goclaw_py.records import (
     InboxKind,
     InboxRow,
     InboxState,
+    IncomingState,
     MessageFilter,
     Notice,
 )
@@ -30,6 +32,12 @@ from goclaw_py.store.text import storable
 
 _SQL = queries("dead_letters")
 _INBOX = queries("inbox")
+
+_STATEMENTS: Final = {
+    IncomingState.FAILED: "ended",
+    IncomingState.WAITING: "waiting",
+    IncomingState.DISMISSED: "dismissed",
+}
 
 
 class PostgresDeadLetters(PostgresPart):
@@ -64,11 +72,8 @@ class PostgresDeadLetters(PostgresPart):
         return found is not None
 
     async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:
-        statement = _SQL["waiting"] if query.waiting else _SQL["ended"]
-        if query.dismissed:
-            statement = _SQL["dismissed"]
         page = page_columns(query.limit, query.before, query.only)
-        found = await self._pool.fetch(statement, *page)
+        found = await self._pool.fetch(_SQL[_STATEMENTS[query.state]], *page)
         return [rows.dead_letter(row) for row in found]
 
     async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> DeadLetterCounts:

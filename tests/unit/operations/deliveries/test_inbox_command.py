@@ -43,7 +43,8 @@ def test_failed_messages_are_listed_with_the_reason(goclaw: Shell, gateway: Thre
     assert [row["row"]["outcome"] for row in rows] == ["lost", "dropped"]
     assert (rows[0]["attempts"], rows[1]["row"]["reason"]) == (3, "queue_dropped")
     assert [
-        one["row"]["id"] for one in goclaw.data("deliveries", "incoming", "list", "--waiting")
+        one["row"]["id"]
+        for one in goclaw.data("deliveries", "incoming", "list", "--waiting")  # its former name
     ] == [10, 11]
 
 
@@ -52,13 +53,17 @@ def test_waiting_messages_are_listed_when_asked_for(goclaw: Shell, database: Fak
     database.messages.mail[2] = replace(
         fake_names.NEXT, row=replace(fake_names.NEXT.row, received_at=recent)
     )
-    _, waits, begun = goclaw("deliveries", "incoming", "list", "--waiting").out.splitlines()
+    _, waits, begun = goclaw(
+        "deliveries", "incoming", "list", "--state", "waiting"
+    ).out.splitlines()
     assert "waiting for a run" in waits
     assert " 3 h ago " in waits
     assert f"run {fake_names.RUN} is in progress" in begun
     database.messages.mail = []
     assert goclaw("deliveries", "incoming", "list").out == "no failed messages\n"
-    assert goclaw("deliveries", "incoming", "list", "--waiting").out == "no waiting messages\n"
+    for state in ("waiting", "dismissed"):
+        got = goclaw("deliveries", "incoming", "list", "--state", state)
+        assert got.out == f"no {state} messages\n"
 
 
 def test_what_cannot_be_seen_is_named_or_left_out(goclaw: Shell, database: FakeControl) -> None:

@@ -13,6 +13,7 @@ from goclaw_py.operations.deliveries.page import BATCH
 from goclaw_py.records import (
     ALL_MESSAGES,
     DeadLetterQuery,
+    IncomingState,
     MessageFilter,
     OutboxQuery,
     OutboxState,
@@ -98,7 +99,7 @@ async def test_waiting_incoming_messages_are_selected_and_dropped(
     await browser.leads("/deliveries/all", place, rows="show=waiting&account=x", do="drop")
     only = MessageFilter(account="x")
     assert {query.only for query in asked(control)} == {only}
-    assert ("dead_letters", DeadLetterQuery(True, only, BATCH)) in control.calls
+    assert ("dead_letters", DeadLetterQuery(IncomingState.WAITING, only, BATCH)) in control.calls
 
 
 async def test_the_menu_counts_what_the_first_tab_lists(

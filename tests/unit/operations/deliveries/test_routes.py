@@ -11,7 +11,13 @@ from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import RunId
 from goclaw_py.operations.deliveries.operations import MessageCounts
-from goclaw_py.records import DeadLetterQuery, MessageFilter, OutboxQuery, OutboxState
+from goclaw_py.records import (
+    DeadLetterQuery,
+    IncomingState,
+    MessageFilter,
+    OutboxQuery,
+    OutboxState,
+)
 from tests.unit.web import fakes
 from tests.unit.web.fake_names import ANSWERED, AT, BEGUN, DROPPED, LOST, NEXT, TOPIC
 from tests.unit.web.harness import Api, Gateway
@@ -26,11 +32,14 @@ async def test_everything_comes_back_as_it_was(made: Gateway, remote: RemoteCont
     assert await remote.deliveries.outbox(DEAD) == [fakes.DEAD]
     assert await remote.deliveries.outbox_row(fakes.DEAD.id) == fakes.DEAD
     assert await remote.deliveries.dead_letters() == [LOST, DROPPED]
-    assert await remote.deliveries.dead_letters(DeadLetterQuery(waiting=True)) == [NEXT, BEGUN]
+    assert await remote.deliveries.dead_letters(DeadLetterQuery(IncomingState.WAITING)) == [
+        NEXT,
+        BEGUN,
+    ]
     assert await remote.deliveries.dead_letter(ANSWERED.row.id) == ANSWERED
     counts = MessageCounts({OutboxState.FAILED: 1}, failed=3, waiting=2, dismissed=0)
     assert await remote.deliveries.channels() == ["telegram"]
-    assert await remote.deliveries.dead_letters(DeadLetterQuery(dismissed=True)) == []
+    assert await remote.deliveries.dead_letters(DeadLetterQuery(IncomingState.DISMISSED)) == []
     assert await remote.deliveries.counts(FEW) == counts
     assert ("outbox_counts", FEW) in made.control.calls
     with pytest.raises(NotFound, match="there is no incoming message 99"):
@@ -44,12 +53,15 @@ async def test_former_states_are_accepted() -> None:
     status, rows = await api("GET", "/outbox?state=pending")
     query = OutboxQuery(OutboxState.WAITING, limit=51)
     assert (status, rows, api.control.calls[-1]) == (200, [], ("outbox", query))
+    await api("GET", "/inbox?waiting=true")
+    waiting = DeadLetterQuery(IncomingState.WAITING, limit=51)
+    assert api.control.calls[-1] == ("dead_letters", waiting)
 
 
 async def test_each_field_of_a_query_selects(made: Gateway, remote: RemoteControl) -> None:
     """One more row than was asked for says whether there is another page."""
     outgoing = OutboxQuery(OutboxState.FAILED, RunId("0190"), FEW, limit=7, before=2**41)
-    incoming = DeadLetterQuery(True, FEW, limit=8, before=9)
+    incoming = DeadLetterQuery(IncomingState.WAITING, FEW, limit=8, before=9)
     await remote.deliveries.outbox(outgoing)
     await remote.deliveries.dead_letters(incoming)
     asked = [("outbox", replace(outgoing, limit=8)), ("dead_letters", replace(incoming, limit=9))]
