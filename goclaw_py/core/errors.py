@@ -172,13 +172,6 @@ class AgentError(GoclawError):
         self.is_retried = is_retried
 
 
-def is_transient(error: BaseException | None) -> bool:
-    """Return whether what failed with this error, also in the library, is tried again (CRON-7)."""
-    if isinstance(error, AgentError):
-        return error.retryable and not error.is_retried
-    return isinstance(error, ConnectionError | TimeoutError | StoreUnavailable | WorkSourceError)
-
-
 class ApprovalNeeded(AgentError):
     """A run waits for decisions of people, or for a child run that does (SPEC AGENT-11)."""
 

@@ -16,7 +16,7 @@ from typing import Any, Generic
 from goclaw_py.chat.access.incident_alerts import IncidentAlerts
 from goclaw_py.chat.channel import Channel
 from goclaw_py.chat.outbound import texts
-from goclaw_py.core.errors import AgentError, ApprovalNeeded, Fenced, is_transient
+from goclaw_py.core.errors import AgentError, ApprovalNeeded, Fenced
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Role
 from goclaw_py.core.metrics import MetricsRecorder
@@ -36,7 +36,7 @@ from goclaw_py.runs.run_recorder import RunRecorder, without_success
 from goclaw_py.runs.session_settings import SessionSettings
 from goclaw_py.runs.subagents import ChildRuns
 from goclaw_py.schedule.engine import ExecutionEngine, ExecutionT
-from goclaw_py.schedule.models import Attempt, Superseded
+from goclaw_py.schedule.models import Attempt, Superseded, is_transient
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy, Request
 

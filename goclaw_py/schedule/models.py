@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from goclaw_py.core.errors import AgentError, StoreUnavailable, WorkSourceError
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutFile
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -116,3 +117,10 @@ class Execution:
 
     async def until_due(self, clock: Clock) -> None:
         """Wait until it is due, if it was claimed earlier. Raises ``Superseded``."""
+
+
+def is_transient(error: BaseException | None) -> bool:
+    """Return whether what failed with this error, also in the library, is tried again (CRON-7)."""
+    if isinstance(error, AgentError):
+        return error.retryable and not error.is_retried
+    return isinstance(error, ConnectionError | TimeoutError | StoreUnavailable | WorkSourceError)

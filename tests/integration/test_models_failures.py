@@ -13,9 +13,10 @@ import pytest
 
 from goclaw_py.agents.models import Provider, RetryPolicy
 from goclaw_py.chat.outbound import texts
-from goclaw_py.core.errors import AgentError, is_transient
+from goclaw_py.core.errors import AgentError
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.run_events import RunNote, RunNoted, TextDelta
+from goclaw_py.schedule.models import is_transient
 from tests.integration.conftest import OTHER_KEY
 from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents, fails, look_up, url
 from tests.support.model_server import ModelServer

@@ -12,8 +12,9 @@ from email.utils import format_datetime
 import pytest
 
 from goclaw_py.agents.models import Provider
-from goclaw_py.core.errors import AgentError, is_transient
+from goclaw_py.core.errors import AgentError
 from goclaw_py.core.outcomes import Trigger
+from goclaw_py.schedule.models import is_transient
 from tests.support.model_agents import ModelAgents, fails, look_up
 from tests.support.toolbox import Functions
 from tests.unit.agents.builders import Events, request

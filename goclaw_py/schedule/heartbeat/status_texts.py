@@ -283,13 +283,10 @@ def _from(point: datetime, earliest: datetime, interval: timedelta) -> datetime:
 
 def _wake(view: HeartbeatView, reader: Reader) -> str:
     """Return when a requested run comes; "" if none was requested, or it will be skipped."""
-    earliest, kind, hours = view.wake_from, view.heartbeat.wake_kind, view.policy.hours
-    if earliest is None:
+    if view.wake_from is None or silence(view, reader):
         return ""
-    earliest, muted = max(earliest, view.now), view.heartbeat.muted_until
-    if (muted is not None and muted > earliest) or (hours and not hours.holds(earliest)):
-        return ""
-    asked = _question(kind or HeartbeatRunKind.EVENT).removeprefix(", ")
+    earliest = max(view.wake_from, view.now)
+    asked = _question(view.heartbeat.wake_kind or HeartbeatRunKind.EVENT).removeprefix(", ")
     when = "soon" if earliest <= view.now else f"{_when(earliest, view, reader)} at the earliest"
     return f"A run {asked} starts {when}."
 

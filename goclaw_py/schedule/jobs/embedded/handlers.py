@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from goclaw_py.core.errors import is_transient
 from goclaw_py.core.ids import OccurrenceId
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.text import error_text, truncate, truncate_bytes
@@ -19,7 +18,7 @@ from goclaw_py.schedule.jobs.execution import JobExecution, JobHandler
 from goclaw_py.schedule.jobs.execution_models import OUTPUT_BYTES
 from goclaw_py.schedule.jobs.executions import JobExecutions
 from goclaw_py.schedule.jobs.models import Job, Program
-from goclaw_py.schedule.models import Attempt, Superseded
+from goclaw_py.schedule.models import Attempt, Superseded, is_transient
 
 log = logging.getLogger(__name__)
 
