@@ -347,6 +347,7 @@ async function catchUp() {
       else talk.prepend(line);
       if (!line.dataset.tools) addActs(line);
       addCopies(line);
+      showTimes(line);
     }
     found.add((last = mine ?? line));
   }
