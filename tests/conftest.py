@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 import sys
@@ -73,8 +74,11 @@ def _is_slow(path: Path) -> bool:
 
 
 def pytest_configure() -> None:
-    """Collecting makes a million objects that live until the end: none is garbage."""
+    # Collecting makes a million objects that live until the end: none is garbage.
     gc.disable()
+    # Every log line that a test passes is made: one with a fact of a reserved name would raise.
+    # The option of pytest would set this three times for each test.
+    logging.getLogger().setLevel(logging.INFO)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

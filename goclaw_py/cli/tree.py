@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import UserDict
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -166,17 +167,10 @@ class CommandTree(TyperGroup):
 
 
 class _Made(UserDict[str, Any]):
-    """Commands by name. A value is the import path until the command is first used."""
+    """Commands by name, made from their import paths when they are first used."""
 
     def __getitem__(self, name: str) -> Any:
-        found = super().__getitem__(name)
-        if isinstance(found, str):
-            self.data[name] = found = _command(name, found)
-            _prepare(found)
-            if name in OLD_NAMES:
-                found.hidden = True
-                _mark_as_old(found, f"goclaw {OLD_NAMES[name][0]}")
-        return found
+        return _command(name, super().__getitem__(name))
 
 
 def _mark_as_old(command: Any, new_name: str) -> None:
@@ -252,6 +246,7 @@ def _no_type(ctx: object) -> str:
     return ""
 
 
+@cache
 def _command(name: str, place: str) -> Any:
     module, _, attribute = place.partition(":")
     is_noun = module.startswith("goclaw_py.operations.")
@@ -262,4 +257,9 @@ def _command(name: str, place: str) -> Any:
         around.add_typer(found, name=name)
     else:
         around.command(name, context_settings=_IDS if name == "why" else None)(found)
-    return typer.main.get_group(around).commands[name]
+    made = typer.main.get_group(around).commands[name]
+    _prepare(made)
+    if name in OLD_NAMES:
+        made.hidden = True
+        _mark_as_old(made, f"goclaw {OLD_NAMES[name][0]}")
+    return made

@@ -25,7 +25,7 @@ from tenacity.stop import stop_base
 from goclaw_py.agents.models.connection import RetryPolicy
 from goclaw_py.agents.models.error_bodies import with_true_status
 from goclaw_py.agents.models.responses.limits import ask_for_limited, limited
-from goclaw_py.core.net.proxies import Proxy, proxy_for
+from goclaw_py.core.net.proxies import Proxy, proxy_for, tls_context
 
 _log = logging.getLogger(__name__)
 
@@ -97,8 +97,7 @@ class _ReadFailures(httpx2.AsyncHTTPTransport):
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._tls = httpx2.create_ssl_context()
-        super().__init__(verify=self._tls, limits=_LIMITS)
+        super().__init__(verify=tls_context(), limits=_LIMITS)
         self._environ = environ
         self._routes: dict[tuple[str, str, int | None], Proxy | None] = {}
         self._through: dict[Proxy, httpx2.AsyncHTTPTransport] = {}
@@ -140,7 +139,7 @@ class _ReadFailures(httpx2.AsyncHTTPTransport):
         if proxy not in self._through:
             auth = (proxy.user, proxy.password) if proxy.has_credentials else None
             self._through[proxy] = httpx2.AsyncHTTPTransport(
-                verify=self._tls, limits=_LIMITS, proxy=httpx2.Proxy(proxy.address, auth=auth)
+                verify=tls_context(), limits=_LIMITS, proxy=httpx2.Proxy(proxy.address, auth=auth)
             )
         try:
             async with _closed_after_failure(request):

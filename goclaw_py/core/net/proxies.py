@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from ipaddress import ip_address, ip_network
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 _SCHEMES: Final = {"http": "http", "socks": "socks5", "socks5": "socks5", "socks5h": "socks5"}
 """Desktops write ``socks``. With each of them the proxy resolves the names of hosts: where a
@@ -20,6 +24,18 @@ _ALLOWED: Final = (
     "must be an http or socks5 proxy, such as http://proxy.example:3128 or "
     "socks5://user:password@proxy.example:1080 (in a password, @ is %40, / is %2F and # is %23)"
 )
+
+
+@cache
+def tls_context() -> SSLContext:
+    """Return the context of all connections over httpx2, made at its first use.
+
+    Reading the certificates of all authorities takes 25 ms, and each context keeps a copy of them.
+    """
+    # Imported late: who has no model over HTTP needs no client.
+    import httpx2  # noqa: PLC0415
+
+    return httpx2.create_ssl_context()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
 from goclaw_py.core.actors import Actor
-from goclaw_py.core.net.proxies import is_loopback, proxy_for
+from goclaw_py.core.net.proxies import is_loopback, proxy_for, tls_context
 from goclaw_py.web.openid.claims import Claims, joined, lacks, person_of
 from goclaw_py.web.openid.client import OpenIdClient, OpenIdFailure, SignInAttempt
 
@@ -73,7 +73,6 @@ class OpenIdProvider:
         self._keys_at = self._keys_tried_at = float("-inf")
         self._failure = ""
         self._keys: KeySet | None = None
-        self._tls = httpx2.create_ssl_context()
 
     async def address(self, attempt: SignInAttempt) -> str:
         """Return where a browser signs in. Raises ``OpenIdFailure``."""
@@ -238,7 +237,7 @@ class OpenIdProvider:
             scope=" ".join(dict.fromkeys(("openid", *client.scopes))),
             redirect_uri=client.redirect_uri,
             code_challenge_method="S256",
-            verify=self._tls,
+            verify=tls_context(),
             proxy=through,
             trust_env=False,
             timeout=LIMIT_S,

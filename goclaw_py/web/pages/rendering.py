@@ -16,7 +16,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import BytecodeCache, ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from goclaw_py import operations
@@ -127,6 +128,23 @@ THEMES: Final = (
 Read = Callable[[OutboundMessage], str]
 
 
+class _Compiled(BytecodeCache):
+    """The compiled templates of this process: operators and guests have a site each."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._codes:
+            bucket.bytecode_from_string(self._codes[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._codes[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED: Final = _Compiled()
+
+
 class Pages:
     """Renders templates of this package, and of the folders of ``operations``.
 
@@ -159,6 +177,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
+            bytecode_cache=_COMPILED,
             finalize=with_closed_marks,
         )
         self._templates.filters.update(
