@@ -198,6 +198,7 @@ def folder() -> Iterator[Path]:
         yield Path(made) / "postgres"
 
 
+@pytest.mark.slow
 async def test_a_standby_is_named_and_waited_for_until_it_is_promoted(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +230,7 @@ async def test_a_standby_is_named_and_waited_for_until_it_is_promoted(
         await asyncio.to_thread(server.stop)
 
 
+@pytest.mark.slow
 async def test_commits_that_wait_for_a_standby_are_named(folder: Path) -> None:
     """DB-4: while they hang nothing is refused, so nothing else says why."""
     settings = {**FAST_AND_FORGETFUL, "wal_level": "replica", "max_wal_senders": "1"}

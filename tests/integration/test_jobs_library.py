@@ -24,6 +24,7 @@ def url_of(database: Database) -> str:
     return f"postgresql://{address.user}@/{address.database}?host={address.host}"
 
 
+@pytest.mark.slow
 async def test_the_program_with_a_database_prints_what_it_says(
     postgres_database: Database,
 ) -> None:

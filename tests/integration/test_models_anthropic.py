@@ -81,6 +81,7 @@ async def test_an_answer_of_nearly_a_million_characters_arrives_whole(
     assert result.text == events.text == long_text(LONG)
 
 
+@pytest.mark.slow
 async def test_more_than_a_hundred_runs_ask_at_once(agents: ModelAgents) -> None:
     """No run waits for a connection that another one holds."""
     agent = agents.make()

@@ -182,6 +182,7 @@ async def test_many_runs_at_once_share_what_they_have_in_common(agents: ModelAge
     assert [result.model for result in results] == [name or "own" for name in names]
 
 
+@pytest.mark.slow
 async def test_the_mcp_servers_of_an_agent_are_started_once_for_all_models(
     agents: ModelAgents, monkeypatch: pytest.MonkeyPatch
 ) -> None:

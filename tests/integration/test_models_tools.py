@@ -144,6 +144,7 @@ async def test_mistakes_that_differ_or_are_corrected_do_not_end_a_run(
     assert len(server.seen) == 13
 
 
+@pytest.mark.slow
 async def test_a_run_without_a_budget_ends_after_fifty_requests(
     server: ModelServer, agent: ModelAgent
 ) -> None:

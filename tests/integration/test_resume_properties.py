@@ -91,6 +91,7 @@ async def test_prefix_continuation(agent: ModelAgent, server: ModelServer) -> No
             ]
 
 
+@pytest.mark.slow
 async def test_exactly_once_effects(agent: ModelAgent) -> None:
     """A finished call is never made again, however often the run is interrupted; an uncertain one
     only if its tool has no side effects: every payment is made once, or its outcome was told.

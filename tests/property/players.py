@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
+import pytest
+
 from goclaw_py.core.errors import HeartbeatError, JobError, StoreError
 from goclaw_py.core.ids import RunId
 from goclaw_py.records import Store
@@ -107,6 +109,12 @@ class Player:
 
 def in_memory() -> AbstractAsyncContextManager[World]:
     return world_on(InMemory())
+
+
+def seeds(number: int) -> list[Any]:
+    """Return the seeds of so many random histories, of which ``make test`` takes each third."""
+    slow = pytest.mark.slow
+    return [seed if seed % 3 == 0 else pytest.param(seed, marks=slow) for seed in range(number)]
 
 
 async def both_do_the_same(

@@ -73,6 +73,7 @@ def test_an_effect_or_an_end_within_the_window_only_splits_a_turn(
             assert eager.begun_at[number] == eager.said_at[number], "a message had to wait"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("follow_ups", "after_s", "at_once"),
     [(0.3, 4.0, 0.8), (0.5, 2.0, 0.5), (0.4, 0.6, 0.1), (0.8, 0.6, 0.0)],

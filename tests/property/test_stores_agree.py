@@ -28,7 +28,7 @@ from goclaw_py.records import (
     ToolCall,
 )
 from goclaw_py.store import upkeep_rules
-from tests.property.players import Player, both_do_the_same
+from tests.property.players import Player, both_do_the_same, seeds
 from tests.support.postgres import Database
 from tests.support.stores import (
     AGENT,
@@ -310,6 +310,6 @@ async def _all(calls: Sequence[Coroutine[Any, Any, object]]) -> object:
     return [type(one).__name__ if isinstance(one, BaseException) else one for one in answers]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 async def test_both_stores_tell_and_keep_the_same(postgres_database: Database, seed: int) -> None:
     await both_do_the_same(Chats, postgres_database, seed)

@@ -20,7 +20,7 @@ from goclaw_py.schedule.heartbeat.models import (
     HeartbeatRunStatus,
     Skip,
 )
-from tests.property.players import Player, both_do_the_same
+from tests.property.players import Player, both_do_the_same, seeds
 from tests.support.postgres import Database
 from tests.support.store_heartbeats import run_end, run_for
 from tests.support.stores import T0, A, at, inbox, new_run
@@ -257,7 +257,7 @@ class Heartbeats(Player):
         return self.chance.choice(AGENTS)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 async def test_both_stores_do_the_same_with_heartbeats(
     postgres_database: Database, seed: int
 ) -> None:

@@ -27,7 +27,7 @@ from goclaw_py.schedule.jobs.execution_models import (
     Why,
 )
 from goclaw_py.schedule.jobs.models import Job, JobState
-from tests.property.players import Player, both_do_the_same
+from tests.property.players import Player, both_do_the_same, seeds
 from tests.support.postgres import Database
 from tests.support.store_jobs import a_spec, run_end, run_for
 from tests.support.stores import A, B, World, at, job_world, key_of, new_run, say
@@ -375,12 +375,12 @@ async def _all(calls: Sequence[Awaitable[object]]) -> object:
     return await asyncio.gather(*calls)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 async def test_both_stores_do_the_same_with_jobs(postgres_database: Database, seed: int) -> None:
     await both_do_the_same(Jobs, postgres_database, seed)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 async def test_the_store_of_the_library_does_the_same_with_jobs(
     postgres_database: Database, seed: int
 ) -> None:

@@ -134,6 +134,7 @@ class Story:
 NAMES = sorted(Story().events())
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 7)), min_size=10, max_size=60))
 def test_random_events_never_leave_the_table(events: list[tuple[str, int]]) -> None:

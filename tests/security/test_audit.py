@@ -829,7 +829,7 @@ async def test_a_stop_is_answered_while_the_database_is_away() -> None:
 # ---------------------------------------------------------------------------- what repeats
 
 
-MANY: Final = 3_000
+MANY: Final = 1_000
 IN_GROUP: Final = Ways(groups=GroupPolicy.OPEN, access=DirectPolicy.OPEN)
 
 

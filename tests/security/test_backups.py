@@ -241,6 +241,7 @@ BOMBS: dict[str, tuple[Bomb, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_backup_that_claims_to_be_huge_is_refused_before_it_is_read(
     tmp_path: Path, name: str

@@ -141,6 +141,7 @@ async def test_connections_that_wait_keep_nobody_out(
         assert await peers.status(operator) == b"200"
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 async def test_answers_that_nobody_reads_make_room(sink: Sink) -> None:
     async with gateway(sink) as peers:

@@ -123,6 +123,7 @@ async def test_a_long_reply_is_searched_for_thoughts_beside_the_event_loop(
     assert in_loop(searched) == {False}
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 async def test_a_long_reply_of_a_model_is_searched_for_thoughts_beside_the_event_loop(
     searched: list[tuple[int, bool]],

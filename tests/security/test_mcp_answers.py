@@ -109,6 +109,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 async def test_an_answer_that_is_too_long_fails_its_call_only(
     way: str, parsed: list[bytes]

@@ -208,6 +208,7 @@ async def test_a_stranger_reads_nothing_of_the_machine() -> None:
         assert not {"goclaw", "main", "/"} & set(text.lower().replace("`", " ").split())
 
 
+@pytest.mark.slow
 async def test_codes_cannot_be_guessed() -> None:
     """Promised: codes are random, short-lived, and tried only by operators. Tried: 5,000 guesses.
 

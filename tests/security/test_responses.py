@@ -162,7 +162,10 @@ async def failure(server: EndlessServer, provider: Provider) -> AgentError:
     return caught.value
 
 
-@pytest.mark.parametrize("size", [65_536, 512], ids=["large pieces", "small pieces"])
+@pytest.mark.parametrize("size", [
+    pytest.param(65_536, id="large pieces"),
+    pytest.param(512, id="small pieces", marks=pytest.mark.slow),
+])  # fmt: skip
 @pytest.mark.parametrize("name", RESPONSES)
 async def test_a_response_without_an_end_ends_the_run_and_is_not_read_on(
     name: str, size: int
@@ -214,6 +217,7 @@ async def test_a_compressed_answer_is_read() -> None:
         await agent.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", [OPENAI, ANTHROPIC])
 async def test_a_response_in_which_nothing_is_new_ends_the_run(
     monkeypatch: pytest.MonkeyPatch, provider: Provider
@@ -226,6 +230,7 @@ async def test_a_response_in_which_nothing_is_new_ends_the_run(
     assert error.retryable
 
 
+@pytest.mark.slow
 async def test_a_response_in_single_characters_ends_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -153,7 +153,7 @@ async def test_a_time_limit_around_a_run_ends_the_program(tmp_path: Path) -> Non
     assert survivors(tmp_path) == []
 
 
-MANY = 12
+MANY = 5
 """Programs at once."""
 
 

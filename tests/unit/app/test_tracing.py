@@ -104,6 +104,7 @@ print("GATEWAY", [name for name in sys.modules if name.startswith(heavy)])
 """
 
 
+@pytest.mark.slow
 def test_without_them_nothing_for_it_is_imported() -> None:
     """A start is not slower. Its interface, which is light, comes with FastAPI anyway."""
     environ = {"PATH": os.environ["PATH"]}

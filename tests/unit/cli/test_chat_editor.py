@@ -77,6 +77,7 @@ def test_lines_are_edited_and_sent(gateway: ThreadGateway) -> None:
         assert gateway.terminals.texts == [said for _, said in LINES]
 
 
+@pytest.mark.slow
 def test_an_answer_that_arrives_while_somebody_types_leaves_the_typed_text_whole(
     viewer: Viewer, gateway: ThreadGateway
 ) -> None:
@@ -110,6 +111,7 @@ def test_an_answer_that_arrives_while_somebody_types_leaves_the_typed_text_whole
     assert (viewer.lines[row], column) == (f"{SIGN} half a lin!e", 13)
 
 
+@pytest.mark.slow
 def test_a_long_unfinished_answer_shows_its_end_and_a_cut_one_stays(
     viewer: Viewer, gateway: ThreadGateway
 ) -> None:
@@ -121,6 +123,7 @@ def test_a_long_unfinished_answer_shows_its_end_and_a_cut_one_stays(
     viewer.sees_lines("line 98", "line 99", "timed out", f"{SIGN} abc")
 
 
+@pytest.mark.slow
 def test_inputs_of_earlier_chats_are_offered(home: Path, gateway: ThreadGateway) -> None:
     for keys, said in ("first\r", "first"), (f"second{ALT_ENTER}line\r", "second\nline"):
         with viewer_at("chat") as viewer:
@@ -153,6 +156,7 @@ def test_the_history_is_capped_and_private(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == [HISTORY_FILE]
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_and_again_leaves_and_what_was_typed_stays(
     viewer: Viewer, gateway: ThreadGateway
 ) -> None:
@@ -177,6 +181,7 @@ def test_ctrl_c_stops_and_again_leaves_and_what_was_typed_stays(
     assert viewer.process.returncode == 0
 
 
+@pytest.mark.slow
 def test_after_a_suspension_lines_are_edited_again(viewer: Viewer) -> None:
     viewer.types("abc\x1a")
     _, status = os.waitpid(viewer.process.pid, os.WUNTRACED)
@@ -188,6 +193,7 @@ def test_after_a_suspension_lines_are_edited_again(viewer: Viewer) -> None:
     viewer.sees_lines(f"{SIGN} abXc", "you said: abXc", SIGN)
 
 
+@pytest.mark.slow
 def test_what_is_typed_outlives_the_gateway_and_the_terminal_is_as_before(
     viewer: Viewer, gateway: ThreadGateway
 ) -> None:
@@ -202,6 +208,7 @@ def test_what_is_typed_outlives_the_gateway_and_the_terminal_is_as_before(
     assert viewer.process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["closed", "terminated"])
 def test_a_closed_terminal_and_a_signal_end_the_chat(viewer: Viewer, ending: str) -> None:
     if ending == "closed":

@@ -86,6 +86,7 @@ def test_names_come_from_the_gateway(gateway: ThreadGateway) -> None:
     assert offered_at_last("queue", "''") == ["local"]
 
 
+@pytest.mark.slow
 def test_options_and_names_of_the_settings_need_no_gateway(home: Path, tmp_path: Path) -> None:
     (home / "goclaw.toml").write_text("[agents.helper]\n[lanes]\nfast = 1\n")
     assert offered("runs", "list", "--wa") == ["--watch"]
@@ -97,6 +98,7 @@ def test_options_and_names_of_the_settings_need_no_gateway(home: Path, tmp_path:
     assert offered(*words) == ["elsewhere"]
 
 
+@pytest.mark.slow
 def test_without_a_gateway_nothing_is_offered_and_nothing_is_said(home: Path) -> None:
     assert offered("runs", "show", "0") == []
     (home / "goclaw.toml").write_text("[lanes\n")  # wrong settings are no error for a shell

@@ -74,6 +74,7 @@ def test_commands_work_on_the_database_when_no_gateway_runs(goclaw: Shell) -> No
     assert (doctor.code, "WRONG" in doctor.out) == (0, False)
 
 
+@pytest.mark.slow
 def test_a_chat_in_the_process_of_the_gateway_ends_it_with_its_input(home: Path) -> None:
     command = [sys.executable, "-m", "goclaw_py", "run", "--console"]
     got = subprocess.run(
@@ -82,6 +83,7 @@ def test_a_chat_in_the_process_of_the_gateway_ends_it_with_its_input(home: Path)
     assert b"hello" in got.stdout
 
 
+@pytest.mark.slow
 def test_a_gateway_without_terminal_ends_on_sigterm(home: Path) -> None:
     command = [sys.executable, "-m", "goclaw_py", "run"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:

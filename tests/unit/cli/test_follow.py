@@ -113,6 +113,7 @@ def test_wrong_words_are_refused(goclaw: Shell, gateway: ThreadGateway, words: l
     assert gateway.control.calls == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_in_peace(gateway: ThreadGateway) -> None:
     with person_at("runs", "follow") as person:
         person.sees("press Ctrl-C to quit")
@@ -129,6 +130,7 @@ def test_in_a_pipe_each_event_is_there_at_once(gateway: ThreadGateway) -> None:
         process.send_signal(signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_a_pipe_that_nobody_reads_any_more_ends_it(gateway: ThreadGateway) -> None:
     with piped("runs", "follow", "--json") as (_, out):
         out.readline()

@@ -68,6 +68,7 @@ def test_the_settings_say_which_file(goclaw: Shell, home: Path, file: Path) -> N
     assert goclaw("logs").out.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_new_lines_are_followed_also_after_a_rotation(gateway: ThreadGateway, file: Path) -> None:
     with piped("logs", "-f", "--json", "-n", "1") as (process, out):
@@ -129,6 +130,7 @@ def test_without_a_file_the_gateway_is_asked(goclaw: Shell, gateway: ThreadGatew
     assert "no log lines about run nobody" in goclaw("logs", "--run", "nobody").err
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_the_lines_of_a_gateway_are_followed(gateway: ThreadGateway) -> None:
     gateway.logs.add(json.loads(STARTED), 100)

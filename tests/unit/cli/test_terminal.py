@@ -51,6 +51,7 @@ def test_a_person_chats_and_leaves_with_ctrl_d(person: Person, gateway: ThreadGa
     assert len(gateway.terminals.confirmed) == 2
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_and_again_leaves(person: Person) -> None:
     person.presses(signal.SIGINT)
     person.sees(LEAVES)
@@ -66,6 +67,7 @@ def test_ctrl_c_stops_and_again_leaves(person: Person) -> None:
     assert person.process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_terminal_whose_gateway_ends_says_so(person: Person, gateway: ThreadGateway) -> None:
     person.types("hello\n")
     person.sees("you said: hello")
@@ -75,12 +77,14 @@ def test_a_terminal_whose_gateway_ends_says_so(person: Person, gateway: ThreadGa
     assert person.process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_closed_ends_the_chat(person: Person) -> None:
     keys, person.keys = person.keys, os.open(os.devnull, os.O_RDWR)
     os.close(keys)
     assert person.process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_the_replies_and_may_end(gateway: ThreadGateway) -> None:
     command = [*CHAT, "--wait", "0.1"]
     got = subprocess.run(command, input=b"one\n", capture_output=True, check=False)

@@ -286,6 +286,7 @@ def test_a_person_opens_and_stops_a_run_and_ends_with_q(
     assert viewer.process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 @pytest.mark.parametrize(("ending", "code"), [("ctrl-c", 0), ("signal", 143), ("q", 0)])
 def test_it_ends_and_restores_the_terminal(viewer: Viewer, ending: str, code: int) -> None:
@@ -303,6 +304,7 @@ def test_it_ends_and_restores_the_terminal(viewer: Viewer, ending: str, code: in
     assert modes & termios.ECHO
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_after_a_suspension_keys_work_again(viewer: Viewer) -> None:
     viewer.presses(signal.SIGTSTP)
@@ -317,6 +319,7 @@ def test_after_a_suspension_keys_work_again(viewer: Viewer) -> None:
     assert viewer.process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_it_waits_for_a_gateway_that_comes_back(
     viewer: Viewer, gateway: ThreadGateway, home: Path
@@ -332,6 +335,7 @@ def test_it_waits_for_a_gateway_that_comes_back(
         assert viewer.process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_it_follows_the_size_of_the_terminal_and_needs_no_colour(
     gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
@@ -347,6 +351,7 @@ def test_it_follows_the_size_of_the_terminal_and_needs_no_colour(
         assert viewer.process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_without_a_gateway_or_a_terminal_it_says_so(goclaw: Shell) -> None:
     got = goclaw("top")

@@ -200,6 +200,7 @@ def test_the_word_behind_watch(goclaw: Shell, gateway: ThreadGateway, looks: obj
     assert got.err.startswith("goclaw: no session")
 
 
+@pytest.mark.slow
 def test_whoever_stops_reading_ends_it_quietly(gateway: ThreadGateway) -> None:
     with piped("status", "--watch=0.1") as (_, out):
         out.readline()

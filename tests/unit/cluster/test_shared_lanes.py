@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from goclaw_py.core.ids import MAIN_LANE
 from goclaw_py.records import RunQuery
 from goclaw_py.scheduler.models import QueuePolicy
@@ -156,6 +158,7 @@ async def test_whoever_leaves_after_a_lost_answer_keeps_no_place() -> None:
         await until(lambda: active(second) == 1, within_s=3)
 
 
+@pytest.mark.slow
 async def test_runs_that_never_end_keep_their_places() -> None:
     database = MemoryDatabase()
     async with (

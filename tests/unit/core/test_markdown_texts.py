@@ -258,6 +258,7 @@ def test_odd_texts_lose_nothing(text: str) -> None:
     assert re.sub(r"[*\s]", "", Page(html_of(text)).text) == kept
 
 
+@pytest.mark.slow
 def test_a_long_text_keeps_its_formatting() -> None:
     """It is parsed in pieces, never within code, a table, or an item of several lines."""
     part = "## A\n\n**b** *c*\n\n```py\n# d\n\n# e\n```\n\n|f|\n|-|\n|h|\n\n1. j\n\n   k\n2. l\n\n"
@@ -269,6 +270,7 @@ def test_a_long_text_keeps_its_formatting() -> None:
     assert signs(terminal(text)).count("1.jk2.l") == 500
 
 
+@pytest.mark.slow
 def test_a_list_of_thousands_keeps_its_numbers() -> None:
     for count, text in (
         (10_000, "".join(f"{number}. **a**\n" for number in range(1, 10_001))),
@@ -282,6 +284,7 @@ def test_a_list_of_thousands_keeps_its_numbers() -> None:
         assert [token.tag for token in tokens].count("ol") == 2
 
 
+@pytest.mark.slow
 def test_a_long_list_has_no_gaps() -> None:
     for text in ("- **abcdef**\n" * 4000, "1. **abcdef**\n" * 4000):
         assert "\n\n" not in "\n".join(markup.html(part).text for part in render(text))

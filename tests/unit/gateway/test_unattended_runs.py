@@ -69,6 +69,7 @@ async def test_a_message_whose_run_stands_still_is_answered_after_all() -> None:
         assert gateway.pending == []
 
 
+@pytest.mark.slow
 async def test_what_works_for_long_is_left_alone() -> None:
     def choose(request: RunRequest) -> Step:
         if request.trigger is Trigger.SUBAGENT:

@@ -326,6 +326,7 @@ def test_a_name_that_the_settings_do_not_have_makes_no_series_of_its_own() -> No
     }
 
 
+@pytest.mark.slow
 async def test_a_thousand_chats_make_no_more_series_than_one(made: Scraped) -> None:
     await made.gateway.ask("hi")
     few = set(await made.all())

@@ -129,6 +129,7 @@ def test_no_reply_is_visible_twice_without_a_line_that_says_so(
         assert_told_once(runner.run(after_a_crash(kill_at_s, **slow)))
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0, 12), SLOWNESS, SLOWNESS, st.sampled_from([0.0, 0.3, 3.0]))
 def test_nor_after_a_shutdown(

@@ -140,6 +140,7 @@ async def test_runs_that_never_wait_let_the_loop_do_other_things(size: int) -> N
     assert turns > 100, "1,000 runs of 0.2 ms, and no turn of much more than 1 ms"
 
 
+@pytest.mark.slow
 async def test_ten_thousand_runs_leave_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)  # a log keeps the failures
 

@@ -263,6 +263,7 @@ def test_a_flipped_bit_is_noticed_or_changes_nothing(at: int) -> None:
 TAR = gzip.decompress(WHOLE)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(at=st.integers(0, len(TAR) - 1), byte=st.integers(0, 255), more=st.binary(max_size=40))
 def test_what_somebody_made_of_it_is_refused_in_one_line_or_changes_nothing(

@@ -40,6 +40,7 @@ def run(package: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_the_channel_of_the_guide_passes_the_suite(package: Path) -> None:
     done = run(package, "pytest", "-q", "-p", "no:cacheprovider", "test_folder_channel.py")

@@ -75,6 +75,7 @@ async def test_a_call_that_is_not_parsed_warns_nobody(method: str) -> None:
         await client._bot.do_api_request(method)
 
 
+@pytest.mark.slow
 def test_a_message_over_aiogram_builds_no_model_of_a_message() -> None:
     """Nor those of all that a message may contain: only its number is used."""
     script = """

@@ -37,6 +37,7 @@ def _run(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_no_type_is_built_by_the_import() -> None:
     built = _run("print(*(m.__name__ for m in models if m.__pydantic_complete__))").split()
     assert {"Message", "Update", "User", "SendMessage"}.isdisjoint(built)
@@ -44,6 +45,7 @@ def test_no_type_is_built_by_the_import() -> None:
     assert len(built) < 200
 
 
+@pytest.mark.slow
 def test_a_model_is_built_at_its_first_use_by_whoever_uses_it() -> None:
     answer = _run(
         'user = {"id": 7, "is_bot": False, "first_name": "Ann"}\n'

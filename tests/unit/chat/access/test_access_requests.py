@@ -261,6 +261,7 @@ async def test_a_decision_by_the_operator_is_seen_by_owners() -> None:
         assert await gateway.control.people.requests() == []
 
 
+@pytest.mark.slow
 async def test_strangers_cannot_flood_owners() -> None:
     """Some an hour, then one line that there are more."""
     async with one_node("ann") as gateway:
@@ -388,6 +389,7 @@ def told(process: GatewayProcess, chat: str) -> list[str]:
     return [text for text in process.channel.texts(chat) if "has a problem" in text]
 
 
+@pytest.mark.slow
 async def test_a_trouble_that_lasts_is_told_once() -> None:
     async with watched("ann") as (process, shown):
         shown.becomes(ChannelState.RECONNECTING, NO_NETWORK)

@@ -282,6 +282,7 @@ async def _be_away(gateway: GatewayProcess, outages: list[tuple[float, float]]) 
         gateway.store.away = False
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.floats(0.1, 9), st.floats(0.1, 40)), max_size=5))
 def test_whenever_and_however_long_it_is_away_every_message_is_answered_once_in_order(

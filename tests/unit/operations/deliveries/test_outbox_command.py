@@ -308,6 +308,7 @@ def test_a_person_is_asked_before_messages_are_given_up(control: FakeControl) ->
     assert states(control)[7] == "dropped"
 
 
+@pytest.mark.slow
 def test_who_says_no_changes_nothing(control: FakeControl) -> None:
     control.messages.rows = [replace(DEAD, id=number) for number in range(1, 9)]
     with person_at("outbox", "drop", "--all") as person:
@@ -318,6 +319,7 @@ def test_who_says_no_changes_nothing(control: FakeControl) -> None:
     assert set(states(control).values()) == {"failed"}
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_a_question_is_no_answer(control: FakeControl) -> None:
     with person_at("outbox", "drop", "7") as person:
         person.sees("[y/N]: ")
@@ -337,6 +339,7 @@ def test_without_a_terminal_nothing_is_dropped(goclaw: Shell, control: FakeContr
     assert states(control)[7] == "failed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("drop", "7", "--yes"), ("retry", "7")])
 def test_who_says_yes_is_not_asked(control: FakeControl, arguments: tuple[str, ...]) -> None:
     with person_at("outbox", *arguments) as person:

@@ -107,6 +107,7 @@ def test_wrong_words_of_set(goclaw: Shell, gateway: ThreadGateway, words: list[s
     assert goclaw("lanes", "set", *words).code == 2
 
 
+@pytest.mark.slow
 def test_a_watcher_sees_the_gateway_come_go_and_come_back_and_ends_with_ctrl_c(home: Path) -> None:
     with person_at("lanes", "--watch") as watcher:
         watcher.sees("waiting for a gateway")

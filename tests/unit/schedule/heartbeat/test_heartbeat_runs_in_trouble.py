@@ -258,6 +258,7 @@ async def test_a_heartbeat_run_that_waited_until_the_next_was_due_is_that_one_to
         assert due == [after(60), after(60) + 2 * EVERY]
 
 
+@pytest.mark.slow
 async def test_owners_are_told_of_each_series_of_failures() -> None:
     """SPEC HB-10: also if the end of the one before could not be noted at first."""
     failing = Fail(AgentError("Sorry.", "no key"))

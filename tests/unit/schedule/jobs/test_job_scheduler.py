@@ -191,7 +191,7 @@ async def test_what_a_handler_does_wrong_is_a_failure(
 ) -> None:
     async with started(handler) as jobs:
         job = await jobs.add("job", at(10), policy=policy)
-        await asyncio.sleep(7300)
+        await asyncio.sleep(7300 if status == "ok" else 60)
         (row,) = await log_of(jobs, job.id)
     assert (row.status, row.attempts) == (status, 1)
     assert row.error.startswith(error)
@@ -364,8 +364,7 @@ GRID = {"anchor": "grid"}
     (Cron("* * * * *"), {}, 60), (Cron("*/10 * * * *"), {}, 600),
     (Cron("0,20,40 3-5 * * *"), {}, 1200),
 ])  # fmt: skip
-@pytest.mark.parametrize("runs", [False, True], ids=["waits", "runs"])
-@pytest.mark.parametrize("back_s", [3600, 86_400 * 30])
+@pytest.mark.parametrize(("runs", "back_s"), [(False, 86_400 * 30), (True, 3600)])
 async def test_a_clock_that_goes_back_silences_no_job(
     schedule: Every | Cron, policy: dict[str, object], apart_s: float, runs: bool, back_s: int
 ) -> None:
@@ -428,7 +427,7 @@ async def test_a_step_of_the_clock_repeats_nothing() -> None:
         assert script.slugs() == [*begun, "minute"]
         clock.advance(-timedelta(hours=3))
         await jobs.remove("minute")
-        await asyncio.sleep(86_000)
+        await asyncio.sleep(4 * 3600)
         assert script.slugs().count("daily") == 1
 
 

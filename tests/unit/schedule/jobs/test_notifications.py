@@ -310,13 +310,13 @@ async def renamed_meanwhile(gateway: GatewayProcess, job: Job) -> None:
 
 @pytest.mark.parametrize("manual", [False, True])
 @pytest.mark.parametrize(("schedule", "change", "runs", "scheduled", "by_hand"), [
-    (every(3600), None, None, "Next run", "Next run"),
-    (every(3600), None, 1, "It will not run again.", "Next run"),
-    (every(3600), renamed_meanwhile, None, "Next run", "Next run"),
-    (every(3600), rescheduled_meanwhile, None, "Next run", "Next run"),
-    (every(3600), paused_meanwhile, None, "The job is paused.", "The job is paused."),
-    (every(3600), deleted_meanwhile, None, "It will not run again.", "It will not run again."),
-    (at(3600), None, None, "It will not run again.", "Next run"),
+    (every(600), None, None, "Next run", "Next run"),
+    (every(600), None, 1, "It will not run again.", "Next run"),
+    (every(600), renamed_meanwhile, None, "Next run", "Next run"),
+    (every(600), rescheduled_meanwhile, None, "Next run", "Next run"),
+    (every(600), paused_meanwhile, None, "The job is paused.", "The job is paused."),
+    (every(600), deleted_meanwhile, None, "It will not run again.", "It will not run again."),
+    (at(600), None, None, "It will not run again.", "Next run"),
 ])  # fmt: skip
 async def test_a_failure_is_told_with_the_next_run_of_the_job(
     schedule: Schedule,

@@ -102,6 +102,7 @@ async def test_nothing_runs_more_often_than_once_an_hour() -> None:
     """)
 
 
+@pytest.mark.slow
 async def test_a_busy_session_delays_a_run_by_an_hour() -> None:
     """409; SPEC CRON-10."""
     line = Timeline({"hello": [Say("hi", 90)]})

@@ -85,6 +85,7 @@ async def test_failures_put_off_further_and_further_and_switch_off_at_last() -> 
     """)
 
 
+@pytest.mark.slow
 async def test_what_is_stuck_for_two_hours_has_failed() -> None:
     """2.4; SPEC CRON-7."""
     line = Timeline({"stuck": [Say("never", 99_999), Say("ok")]}, MONDAY)
