@@ -29,7 +29,11 @@ DOORS: dict[str, tuple[str, ...]] = {
     "fastmcp": ("goclaw_py.agents.models.mcp", "goclaw_py.agents.models.responses.mcp_messages"),
     "genai_prices": ("goclaw_py.agents.models",),
     "httpx": ("goclaw_py.cli",),
-    "httpx2": ("goclaw_py.agents.models", "goclaw_py.web.openid.provider"),
+    "httpx2": (
+        "goclaw_py.agents.models",
+        "goclaw_py.core.net.proxies",
+        "goclaw_py.web.openid.provider",
+    ),
     "joserfc": ("goclaw_py.web.openid.provider",),
     "jinja2": ("goclaw_py.web.pages.rendering", "goclaw_py.cli.simulate.page"),
     "markdown_it": ("goclaw_py.core.markdown",),

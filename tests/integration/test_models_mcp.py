@@ -181,7 +181,6 @@ async def test_only_tools_that_say_so_have_no_side_effects(shared: ModelAgent) -
     assert effects == {"calc_add": False, "calc_note": True}
 
 
-@pytest.mark.smoke
 async def test_only_the_chosen_tools_are_offered_beside_those_of_the_run(
     server: ModelServer, make: Make
 ) -> None:

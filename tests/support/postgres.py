@@ -20,7 +20,13 @@ from goclaw_py.store import migrate
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, Connection, PostgresStore, connection
 
-FAST_AND_FORGETFUL = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+FAST_AND_FORGETFUL = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    # Databases of tests live for a moment; as many as there are, each minute has that many visits.
+    "autovacuum": "off",
+}
 _numbers = count(1)
 
 _END_OTHERS = """

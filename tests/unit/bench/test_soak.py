@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import socket
@@ -34,6 +35,12 @@ from goclaw_py.schedule.jobs import job_rules
 from goclaw_py.store import upkeep_rules
 from goclaw_py.testing.clock import LoopClock
 from tests.support.memory_store import upkeep as memory_upkeep
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_other_tests() -> None:
+    """Each sample visits all objects, which would be a million of other tests."""
+    gc.freeze()
 
 
 def points(*values: float) -> list[Point]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from goclaw_py.web.api import openapi as description
 from goclaw_py.web.api.openapi import operations
@@ -47,7 +46,10 @@ async def test_it_is_made_once_and_beside_the_loop(monkeypatch: pytest.MonkeyPat
     assert made_in[0] != threading.get_ident()
 
 
-def validator(document: dict[str, Any], schema: dict[str, Any]) -> Draft202012Validator:
+def validator(document: dict[str, Any], schema: dict[str, Any]) -> Any:
+    # Imported late: it compiles grammars for a second, in each process that collects tests.
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
     return Draft202012Validator({**schema, "components": document["components"]})
 
 

@@ -195,7 +195,7 @@ class JobScheduler:
         return await self._service.run_now(job, _OPERATOR)
 
     async def run_log(self, job: str, *, limit: int = 50) -> Sequence[LoggedOccurrence]:
-        """Return the occurrences of a job, the newest first; by id also of a deleted job."""
+        """Return the occurrences of a job, the newest first; also of a deleted job."""
         _at_least(1, "limit", limit)
         return await self._service.log(job, _OPERATOR, limit=limit)
 
