@@ -57,9 +57,9 @@ class RunWait:
     Args:
         collected_s: How long the sender's messages were debounced.
         waited_s: How long it waited after that.
-        reason: ``session``, ``lane``, ``agent``, ``cut`` if the holder had the same messages and
-            was interrupted, or "" if it is unknown.
-        holder: The run that had the slot.
+        reason: ``session``, ``lane``, ``agent``, ``approval`` if the holder had asked a person,
+            ``cut`` if it had the same messages and was interrupted, or "" if it is unknown.
+        holder: The run that had the slot, or that this run continues.
     """
 
     collected_s: float = 0.0
@@ -127,6 +127,13 @@ async def _wait_of(src: Sources, run: StoredRun, letters: Sequence[DeadLetter]) 
     if waited_s < 0.05:
         return RunWait(collected_s)
     spans = await src.control.runs.between(since, run.started_at + timedelta(seconds=0.001))
+    cut = [
+        one for one in spans if one.session == run.session and one.outcome is Outcome.INTERRUPTED
+    ]
+    if cut and (await src.control.runs.get(cut[-1].id)).reason is Reason.APPROVAL:
+        asked_at = cut[-1].finished_at or cut[-1].started_at
+        answered_s = (run.started_at - asked_at).total_seconds()
+        return RunWait(collected_s, answered_s, "approval", cut[-1].id)
     # The slot came from the run that ended last before this one began.
     ended = [
         one
@@ -261,6 +268,9 @@ def _slow_wait(src: Sources, story: RunHistory) -> tuple[str, str, tuple[Cure, .
                 Cure("Or replace it by new messages: write /queue interrupt in the chat"),
                 Cure("Why that run took so long", f"goclaw why run:{wait.holder}"),
             )
+        case "approval":
+            what = f"{waited} for the answer of a person to a question of {holder}"
+            cures = (Cure("What was asked", f"goclaw why run:{wait.holder}"),)
         case "cut":
             what = (
                 f"it was started twice, because {holder} was interrupted after "

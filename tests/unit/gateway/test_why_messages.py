@@ -137,6 +137,21 @@ async def was_approved() -> Explanation:
         return found
 
 
+@CASES.answer("late.approval", "it waited 1 min for the answer of a person to a question of run",
+              "goclaw why run:")  # fmt: skip
+async def was_approved_late() -> Explanation:
+    """Found by use: it was said to have waited for a slot."""
+    async with a_process(pays(), AT_ONCE) as gateway:
+        await gateway.say("hello")
+        await asyncio.sleep(60)
+        await gateway.say("meanwhile", chat="bob")
+        await gateway.channel.until_sent(2)
+        (asked,) = await gateway.store.approvals()
+        await gateway.control.approvals.decide(asked.id, Decision.ONCE)
+        await gateway.channel.until_sent(4)
+        return await ask(gateway, "message:1")
+
+
 @CASES.answer("waits.approval", "has asked for approval to call pay", "goclaw approvals deny")
 async def child_waits_for_an_approval() -> Explanation:
     async def delegate(request: RunRequest, emit: Emit) -> str:
