@@ -58,7 +58,7 @@ def test_a_job_is_made_run_paused_changed_and_deleted(page: Page, dash: Dashboar
     expect(history).to_contain_text("No run yet.")
 
     press(page, "Run now")
-    expect(history.get_by_role("row").nth(1)).to_contain_text("ok")
+    expect(history.get_by_role("row").nth(1)).to_contain_text("completed")
     expect(history.get_by_role("row").nth(1)).to_contain_text("by hand")
     expect(history.locator("svg rect")).to_have_count(1)
     history.locator("tbody summary").click()
@@ -129,7 +129,7 @@ def test_a_second_window_shows_what_was_done(page: Page, window: Window, dash: D
     other.evaluate("() => { window.__same = true }")
     press(page, "Run now")
     row = other.get_by_role("region", name="History").get_by_role("row").nth(1)
-    expect(row).to_contain_text("ok")
+    expect(row).to_contain_text("completed")
     row.locator("summary").click()
     press(page, "Pause")
     expect(other.locator("#state")).to_contain_text("paused")
@@ -152,7 +152,7 @@ def test_the_list_finds_jobs_and_keeps_what_was_looked_for(page: Page, dash: Das
     expect(rows).to_contain_text("Count the sheep")
     rows.get_by_label("Select Count the sheep").check()
     press(page, "Run now")
-    expect(rows).to_contain_text("ok")
+    expect(rows).to_contain_text("completed")
     for job in made:
         dash.client.delete(f"/api/jobs/{job}")
 

@@ -27,6 +27,7 @@ from goclaw_py.core.errors import (
     UnknownAgent,
 )
 from goclaw_py.core.ids import AgentName, HeartbeatRunId
+from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.text import sentence
 from goclaw_py.operations.heartbeats.page_texts import OUTCOMES, WORDS, steps_of
 from goclaw_py.schedule.heartbeat.checklist.checklist import marks, without
@@ -133,7 +134,7 @@ class _Hearts:
     async def load_agent(self, query: Query) -> Facts:
         """Return the facts of an agent's live part."""
         agent = await self._known(query.get("agent", ""))
-        words = {one: one.replace("_", " ").replace(":", ": ") for one in OUTCOMES}
+        words = {one: outcome_text(one) for one in OUTCOMES}
         fields = (Field("outcome", "Outcome", words), time_range("Started", "all"))
         filters = ListFilters(f"/heartbeats/{agent}", "runs", query, fields, anchor="#log")
         before = place(query.get("before"))

@@ -328,7 +328,7 @@ def facts_of(run: StoredRun, names: DisplayNames) -> Iterator[tuple[str, str]]:
     if run.error:
         yield "error", run.error
     if run.notes:
-        yield "notes", ", ".join(run.notes)
+        yield "notes", ", ".join(map(outcome_text, run.notes))
     if run.parent:
         yield "parent", run.parent
         yield "charged to", run.payer

@@ -38,7 +38,7 @@ _STEPS_S: Final = (
     *(hours * 3600 for hours in (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 1440, 2160)),
 )
 """The times between two ticks, in seconds."""
-_NAMES: Final = {"bad": "failed", "busy": "running", "idle": "stopped", "good": "completed"}
+_NAMES: Final = {"bad": "failed", "busy": "running", "idle": "cancelled", "good": "completed"}
 _WORST_FIRST: Final = tuple(_NAMES)
 _BAD: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST, Outcome.ABANDONED})
 

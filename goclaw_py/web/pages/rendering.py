@@ -25,6 +25,7 @@ from goclaw_py.core import text as formatting
 from goclaw_py.core.actors import Actor, acting
 from goclaw_py.core.display_names import address, sender_words, short_id
 from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.text import count, first_words
 from goclaw_py.core.time.texts import duration
 from goclaw_py.records.tokens import SETTINGS_TOKEN_NAME
@@ -190,6 +191,7 @@ class Pages:
             usd=usd,
             count=count,
             first_words=first_words,
+            outcome=outcome_text,
             token_name=token_name,
             markdown=html_of,
             read=read,
