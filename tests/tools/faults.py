@@ -3,6 +3,7 @@
 ``make faults`` calls it, for example with ``ARGS="--count 50 --only goclaw_py/runs --seed 7"``. The
 same seed plants the same faults, so two runs tell whether a change of the tests lost something.
 A fault that nothing finds is either equivalent to the code as it is, or a test that is missing.
+All quick tests run once to note which reach which lines; for a fault only those that reach it run.
 The product is copied to a temporary folder first: the tree stays as it is.
 """
 
@@ -28,8 +29,14 @@ from queue import SimpleQueue
 
 import pytest
 
+from tests.tools.reached import FOLDER, Reached
+
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("goclaw_py", "channels")
+MOST_S = 90.0
+"""How long the tests of a fault may take together, in the time they took when lines were noted."""
+MOST_LINES = 12
+"""A statement of several lines may be noted at a line before that of the fault."""
 NOT_COPIED = (".venv", ".git", ".mypy_cache", ".ruff_cache", ".hypothesis", "__pycache__")
 SILENT = ("log.", "_log.", "self._log.")
 """Calls that begin so are not dropped: what they write is mostly for people."""
@@ -157,32 +164,44 @@ def all_faults(only: Sequence[str] = ()) -> Iterator[Fault]:
                 yield from faults_in(path, file.read_bytes())
 
 
-def suite_for(path: str, root: Path) -> list[list[str]]:
-    """Tests to run one group after the other: those that import the module, then its package's."""
+def files_for(fault: Fault, reached: Reached) -> list[str]:
+    """The files with tests to run: those that reach the line, the quickest first, for ``MOST_S``.
+
+    Lines that run at the import of a module belong to no test: then those that import it.
+    """
+    lines = range(fault.line, max(fault.line - MOST_LINES, 0), -1)
+    near = next(filter(None, (reached.files.get((fault.path, n), set()) for n in lines)), set())
+    files = sorted(near or _importing(fault.path), key=lambda file: reached.seconds[file])
+    until = accumulate(reached.seconds[file] for file in files)
+    return [file for file, at_s in zip(files, until, strict=True) if at_s <= MOST_S] or files[:1]
+
+
+def _importing(path: str) -> Iterator[str]:
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     package, _, name = module.rpartition(".")
     words = (module, f"from {package} import {name}")
-    folders = [root / "tests" / folder for folder in ("unit", "contract", "integration")]
-    files = [file for folder in folders for file in sorted(folder.rglob("test_*.py"))]
-    near = [file for file in files if any(w in file.read_text(encoding="utf-8") for w in words)]
-    parts = path.removesuffix(".py").removeprefix("goclaw_py/").split("/")
-    mirrored = [root / "tests/unit" / parts[0]]
-    if parts[0] in ("records", "store"):  # records are imported by the package's name
-        mirrored.append(root / "tests/contract")
-    far = [one for one in mirrored if one.exists()] or [root / "tests/unit"]
-    groups = ([str(one.relative_to(root)) for one in group] for group in (near, far))
-    return [group for group in groups if group]
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        if any(word in file.read_text(encoding="utf-8") for word in words):
+            yield file.relative_to(ROOT).as_posix()
 
 
-def judge(fault: Fault, tree: Path, limit_s: float) -> Verdict:
-    """Plant a fault in a copy of the product, run its tests and take it out again."""
+def reached_in(tree: Path) -> Reached:
+    """Run all quick tests once; one that fails reaches its lines all the same."""
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-n", "auto"]
+    command += ["--dist", "loadfile", "-p", "tests.tools.reached"]
+    with tempfile.TemporaryDirectory(prefix="goclaw-reached-") as folder:
+        env = os.environ | {"PYTHONPATH": str(tree), FOLDER: folder}
+        subprocess.run(command, cwd=tree, env=env, stdout=sys.stderr, check=False)
+        return Reached.read(Path(folder), tree)
+
+
+def judge(fault: Fault, tests: Sequence[str], tree: Path, limit_s: float) -> Verdict:
+    """Plant a fault in a copy of the product, run tests and take it out again."""
     file, begun = tree / fault.path, time.monotonic()
     sound = file.read_bytes()
     file.write_bytes(fault.plant(sound))
     try:
-        found = next(
-            filter(None, (_failure(g, tree, limit_s) for g in suite_for(fault.path, tree))), ""
-        )
+        found = _failure(tests, tree, limit_s) if tests else ""
     finally:
         file.write_bytes(sound)
     return Verdict(fault, found, time.monotonic() - begun)
@@ -219,7 +238,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--seed", type=int, default=1, help="which ones (default: 1)")
     options.add_argument("--only", nargs="+", default=(), help="in files whose path begins so")
     options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at once")
-    options.add_argument("--limit", type=float, default=180.0, help="seconds for a group of tests")
+    options.add_argument(
+        "--limit", type=float, default=180.0, help="seconds for the tests of a fault"
+    )
     options.add_argument("--list", action="store_true", help="print the faults, plant none")
     chosen = options.parse_args(arguments)
     faults = sample(all_faults(chosen.only), chosen.count, chosen.seed)
@@ -229,15 +250,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = 0
     with tempfile.TemporaryDirectory(prefix="goclaw-faults-") as folder:
         trees: SimpleQueue[Path] = SimpleQueue()
-        for number in range(chosen.jobs):
-            tree = Path(folder, str(number))
-            shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*NOT_COPIED))
-            trees.put(tree)
+        copies = [Path(folder, str(number)) for number in range(chosen.jobs)]
+        for copy in copies:
+            shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*NOT_COPIED))
+            trees.put(copy)
+        reached = reached_in(copies[0])
 
         def work(fault: Fault) -> Verdict:
             tree = trees.get()
             try:
-                return judge(fault, tree, chosen.limit)
+                return judge(fault, files_for(fault, reached), tree, chosen.limit)
             finally:
                 trees.put(tree)
 

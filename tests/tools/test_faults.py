@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.tools.faults import ROOT, all_faults, faults_in, judge, sample, suite_for
+from tests.tools.faults import ROOT, Fault, all_faults, faults_in, files_for, judge, sample
+from tests.tools.reached import FOLDER, Reached
 
 SOURCE = b'''"""A module."""
 from typing import Literal
@@ -49,10 +53,35 @@ def test_a_seed_chooses_the_same_faults_in_every_package_and_all_can_be_compiled
         compile(fault.plant((ROOT / fault.path).read_bytes()), fault.path, "exec")
 
 
-def test_tests_that_import_the_module_run_first() -> None:
-    near, far = suite_for("goclaw_py/runs/usage_report.py", ROOT)
-    assert all(Path(ROOT, name).is_file() for name in near)
-    assert far == ["tests/unit/runs"]
+def test_the_quickest_tests_that_reach_the_line_run_first_and_not_for_ever() -> None:
+    path = "goclaw_py/runs/usage_report.py"
+    reached = Reached({(path, 20): {"slow", "quick", "endless"}})
+    reached.seconds.update({"slow": 80, "quick": 1, "endless": 900})
+
+    def chosen(line: int) -> list[str]:
+        return files_for(Fault(path, line, "number", 0, "1", "2"), reached)
+
+    assert chosen(20) == chosen(25) == ["quick", "slow"]
+    importing = chosen(10)
+    assert importing
+    assert all(Path(ROOT, name).is_file() for name in importing)
+
+
+@pytest.mark.real_time
+def test_lines_are_noted_with_the_tests_that_reach_them(tmp_path: Path) -> None:
+    test = "from goclaw_py.core.text import count\ndef test_m():\n    count(2, 'run')\n"
+    (tmp_path / "test_m.py").write_text(test)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.tools.reached", "--rootdir"]
+    subprocess.run(
+        [*command, str(tmp_path), "-c", os.devnull, str(tmp_path / "test_m.py")],
+        cwd=ROOT,
+        env=os.environ | {FOLDER: str(tmp_path)},
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    found = Reached.read(tmp_path, ROOT)
+    assert {path for (path, _), files in found.files.items() if files} >= {"goclaw_py/core/text.py"}
+    assert found.seconds["test_m.py"] > 0
 
 
 @pytest.mark.real_time
@@ -77,5 +106,6 @@ def test_a_fault_is_found_by_a_test_that_fails_or_does_not_end(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (number,) = (f for f in faults_in("product/m.py", source.encode()) if f.kind == "number")
-    assert judge(number, tmp_path, limit_s).found_by == found
+    tests = ["tests/unit/product/test_m.py"]
+    assert judge(number, tests, tmp_path, limit_s).found_by == found
     assert (tmp_path / "product/m.py").read_text() == source
