@@ -135,7 +135,7 @@ def test_a_heartbeat_is_looked_after_at_the_command_line(
     assert ITEM in dry
     assert len(model.seen()) == 1
     for _ in range(2):
-        assert "no_route" in heartbeat("run", code=1)
+        assert "no route" in heartbeat("run", code=1)
     assert "has no chat for its alert" in heart.goclaw("status")[1]
 
     say(api, "say hello", "hello")
