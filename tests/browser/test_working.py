@@ -124,10 +124,12 @@ def test_the_tools_of_a_run_have_cards_while_it_runs_and_later(page: Page) -> No
     expect(page).to_have_url(re.compile(r"/runs/"))
 
 
-def test_why_a_message_has_no_answer_is_there_after_a_reload(page: Page) -> None:
+def test_why_a_message_has_no_answer_is_there_at_once_and_after_a_reload(page: Page) -> None:
     page.goto("/chat?name=failing")
     live(page)
     send(page, "fail now")
+    expect(answers(page)).to_have_count(1)
+    expect(page.locator("#talk .problem")).to_contain_text("failed: AgentError")
     expect(answers(page)).to_have_count(1)
     page.reload()
     expect(page.locator("#talk .problem")).to_contain_text("failed: AgentError")
@@ -394,7 +396,7 @@ def test_usage_is_drawn_and_has_its_table(page: Page, dash: Dashboard) -> None:
     dash.run_of("used", ended=True)
     page.goto("/usage?by=trigger")
     runs = page.get_by_role("figure").filter(has_text=re.compile(r"^\s*Runs"))
-    expect(runs.locator("rect")).to_have_count(1)
+    expect(runs.locator("rect.told")).to_have_count(1)
     expect(runs.locator("rect title")).to_have_text(re.compile(r"\d runs$"))
     expect(page.get_by_role("row").filter(has_text="chat")).to_have_count(1)
     page.get_by_text("The same as a table").click()

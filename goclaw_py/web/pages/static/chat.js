@@ -341,6 +341,8 @@ async function catchUp() {
       return said(item) === said(line); // its run has begun, or it was dropped
     });
     if (mine && runOf(line) && !runOf(mine)) mine.dataset.of = runOf(line);
+    const end = line.querySelector(":scope > :is(.problem, .hint)"); // why there is no answer
+    if (mine && end && !mine.querySelector(":scope > :is(.problem, .hint)")) mine.querySelector(".place")?.before(end);
     if (!mine) {
       at("begin")?.remove();
       if (last) last.after(line);
@@ -511,7 +513,7 @@ const events = {
     doing.textContent = line || "The agent is working…";
   },
   run_ended: ({ run_id, outcome }) => {
-    doing.textContent = ["completed", "interrupted", "cancelled"].includes(outcome) ? "" : `The last run: ${outcome.replaceAll("_", " ")}.`;
+    doing.textContent = "";
     const item = growing.get(run_id);
     if (item) {
       item.dataset.draft = run_id;
@@ -521,8 +523,8 @@ const events = {
     showStop();
     if (outcome === "cancelled") stopped.set(run_id, at("stopped").content.firstElementChild.cloneNode(true));
     showStopped(run_id);
-    // One that has said nothing leaves a line, too.
-    if (outcome === "completed" && !item) setTimeout(() => (caught = catchUp()), 1000); // it is stored then
+    // What is stored a moment later: that it has said nothing, or why it failed.
+    if (outcome !== "interrupted" && !(outcome === "completed" && item)) setTimeout(() => (caught = catchUp()), 1000);
   },
   said: ({ receipt, text, run_id, file, buttons, replaces, rich }) => {
     const words = text.replace(ANSWERED, "$1: $2");
