@@ -397,7 +397,7 @@ def test_usage_is_drawn_and_has_its_table(page: Page, dash: Dashboard) -> None:
     page.goto("/usage?by=trigger")
     runs = page.get_by_role("figure").filter(has_text=re.compile(r"^\s*Runs"))
     expect(runs.locator("rect.told")).to_have_count(1)
-    expect(runs.locator("rect title")).to_have_text(re.compile(r"\d runs$"))
+    expect(runs.locator("rect.told title")).to_have_text(re.compile(r"\d runs$"))
     expect(page.get_by_role("row").filter(has_text="chat")).to_have_count(1)
     page.get_by_text("The same as a table").click()
     expect(page.get_by_role("table").first.get_by_role("row")).to_have_count(8)
