@@ -222,6 +222,11 @@ def test_other_schedules_have_words_always(schedule: Schedule, words: str) -> No
     assert describe(schedule, "Asia/Kolkata") == words
 
 
+def test_a_zone_that_is_its_own_abbreviation_is_named_once() -> None:
+    at = At(datetime(2026, 2, 25, 2, 30, tzinfo=UTC))
+    assert describe(at, "UTC") == "once at 2026-02-25 02:30:00 UTC"
+
+
 MINUTES = ["0", "*", "0-59", "0,30", "*/7"]
 HOURS = ["9", "*", "0-23", "9-17"]
 DAYS = ["*", "1", "1-31", "L", "*/2", "1,L"]
