@@ -189,7 +189,7 @@ def test_selected_jobs_are_changed_at_once(page: Page, dash: Dashboard) -> None:
 
     page.once("dialog", refuse)
     press(page, "Delete 2")
-    assert asked == ["Delete the selected jobs?"]
+    assert asked == ["Delete the selected jobs? (2)"]
     dash.client.delete(f"/api/jobs/{made[1]}")
     expect(page.locator(f"#job-{made[1]}")).to_have_count(0)
     expect(page.get_by_role("button", name="Delete 1", exact=True)).to_be_enabled()

@@ -413,7 +413,8 @@ window.addEventListener("pageshow", countSelected);
 
 document.addEventListener("submit", (event) => {
   const ask = event.submitter?.dataset.ask;
-  if (ask && !window.confirm(ask)) event.preventDefault();
+  const count = event.target.id === "selected" ? ` (${event.submitter.textContent.split(" ").at(-1)})` : "";
+  if (ask && !window.confirm(ask + count)) event.preventDefault();
 });
 
 // The theme changes at once, without a new page: somebody may be writing.
