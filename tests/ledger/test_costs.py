@@ -18,7 +18,6 @@ from tests.ledger.costs import (
 COSTS = {"answered message": {"statements": 6, "WAL bytes": 10_000, "function calls": 2_000}}
 
 
-@pytest.mark.slow
 def test_nothing_costs_more_or_less_than_the_page_says() -> None:
     text = PAGE.read_text("utf-8")
     found = differences(stored(text), measured(), same_python=is_same_python(text))
