@@ -167,13 +167,20 @@ def all_faults(only: Sequence[str] = ()) -> Iterator[Fault]:
 def files_for(fault: Fault, reached: Reached) -> list[str]:
     """The files with tests to run: those that reach the line, the quickest first, for ``MOST_S``.
 
-    Lines that run at the import of a module belong to no test: then those that import it.
+    Lines that run at the import of a module belong to no test: then those that import it, or reach
+    others of its lines.
     """
     lines = range(fault.line, max(fault.line - MOST_LINES, 0), -1)
     near = next(filter(None, (reached.files.get((fault.path, n), set()) for n in lines)), set())
-    files = sorted(near or _importing(fault.path), key=lambda file: reached.seconds[file])
+    files = sorted(near or _near(fault.path, reached), key=lambda file: reached.seconds[file])
     until = accumulate(reached.seconds[file] for file in files)
     return [file for file, at_s in zip(files, until, strict=True) if at_s <= MOST_S] or files[:1]
+
+
+def _near(path: str, reached: Reached) -> set[str]:
+    return set(_importing(path)).union(
+        *(files for (module, _), files in reached.files.items() if module == path)
+    )
 
 
 def _importing(path: str) -> Iterator[str]:
