@@ -98,7 +98,7 @@ def test_a_selection_of_yesterday_is_told_row_by_row(plain: Page, dash: Dashboar
     dash.post("/api/deliveries/retry", ids=[gone])
     wait_for(lambda: dash.get(f"/api/deliveries/{gone}")["state"] == "sent", "it to be sent")
     press(plain, "Retry selected")
-    notice(plain, "Retrying 1 message.")
+    notice(plain, "Retrying 1 message; 1 was changed already.")
     stale = plain.get_by_role("region", name="Not changed")
     expect(stale.get_by_role("listitem")).to_have_count(1)
     expect(stale).to_contain_text(f"Delivery {gone} is sent.")

@@ -24,6 +24,9 @@ from tests.browser.seen import (
 
 pytestmark = pytest.mark.real_time
 
+SHOWN = 50
+"""The number of jobs on a page."""
+
 
 def preview(page: Page) -> Locator:
     return page.locator("#preview")
@@ -158,7 +161,7 @@ def test_the_list_finds_jobs_and_keeps_what_was_looked_for(page: Page, dash: Das
 
 
 def test_selected_jobs_are_changed_at_once(page: Page, dash: Dashboard) -> None:
-    """A selection stays while the live part changes; jobs that changed meanwhile are named."""
+    """A selection stays while the live part changes; jobs that changed meanwhile are counted."""
     made = [dash.make_job(f"bulk {name}") for name in ("one", "two", "three")]
     page.goto("/jobs?name=bulk")
     live(page)
@@ -172,24 +175,33 @@ def test_selected_jobs_are_changed_at_once(page: Page, dash: Dashboard) -> None:
     dash.client.patch(f"/api/jobs/{made[0]}", json={"state": "paused"})
     expect(page.locator(f"#job-{made[0]}")).to_contain_text("paused")
     expect(boxes.first).to_be_checked()
-    press(page, "Pause 3")
-    notice(page, "Paused 2 jobs.")
-    expect(page.get_by_role("region", name="Not changed")).to_contain_text("bulk one: it is paused")
-    expect(page.locator("tbody .badge", has_text="paused")).to_have_count(3)
-
-    page.goto("/jobs?name=bulk")
-    live(page)
-    page.get_by_label("Select bulk two").check()
-    page.get_by_label("Select bulk three").check()
     asked: list[str] = []
 
     def refuse(dialog: Dialog) -> None:
         asked.append(dialog.message)
         dialog.dismiss()
 
+    for verb in ("Run now", "Pause", "Resume"):
+        page.once("dialog", refuse)
+        press(page, f"{verb} 3")
+    assert [one.partition("?")[0] for one in asked] == [
+        "Run 3 jobs now",
+        "Pause 3 jobs",
+        "Resume 3 jobs",
+    ]
+    answer(page, yes=True)
+    press(page, "Pause 3")
+    notice(page, "Paused 2 jobs; 1 was paused already.")
+    expect(page.locator("tbody .badge", has_text="paused")).to_have_count(3)
+
+    page.goto("/jobs?name=bulk")
+    live(page)
+    page.get_by_label("Select bulk two").check()
+    page.get_by_label("Select bulk three").check()
+    asked.clear()
     page.once("dialog", refuse)
     press(page, "Delete 2")
-    assert asked == ["Delete the selected jobs? (2)"]
+    assert asked == ["Delete 2 jobs?"]
     dash.client.delete(f"/api/jobs/{made[1]}")
     expect(page.locator(f"#job-{made[1]}")).to_have_count(0)
     expect(page.get_by_role("button", name="Delete 1", exact=True)).to_be_enabled()
@@ -200,6 +212,29 @@ def test_selected_jobs_are_changed_at_once(page: Page, dash: Dashboard) -> None:
     expect(page.locator("tbody tr")).to_have_count(1)
     assert dash.client.get(f"/api/jobs/{made[2]}").status_code == 404
     dash.client.delete(f"/api/jobs/{made[0]}")
+
+
+def test_a_box_for_all_jobs_has_those_that_are_seen_ticked(page: Page, dash: Dashboard) -> None:
+    made = [dash.make_job(f"every {number:02}") for number in range(SHOWN + 1)]
+    page.goto("/jobs?name=every")
+    live(page)
+    boxes = page.locator("tbody").get_by_role("checkbox", checked=True)
+    every = page.get_by_label(f"Select all {SHOWN + 1} that match")
+    every.check()
+    expect(boxes).to_have_count(SHOWN)
+    expect(page.get_by_label("Select all", exact=True)).to_be_checked()
+    expect(page.get_by_role("button", name=f"Delete {SHOWN + 1}", exact=True)).to_be_enabled()
+    boxes.first.uncheck()
+    expect(every).not_to_be_checked()
+    expect(page.get_by_role("button", name=f"Delete {SHOWN - 1}", exact=True)).to_be_enabled()
+    every.check()
+    every.uncheck()
+    expect(boxes).to_have_count(0)
+    every.check()
+    answer(page, yes=True)
+    press(page, f"Delete {SHOWN + 1}")
+    notice(page, f"Deleted {SHOWN + 1} jobs.")
+    assert all(dash.client.get(f"/api/jobs/{job}").status_code == 404 for job in made)
 
 
 def test_a_job_is_two_lines_on_a_phone(page: Page, dash: Dashboard) -> None:

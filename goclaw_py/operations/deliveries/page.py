@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -39,7 +39,16 @@ from goclaw_py.web.pages.filters import (
     query_of,
     time_range,
 )
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, fields, form, row_place
+from goclaw_py.web.pages.services import (
+    Facts,
+    Page,
+    PageServices,
+    Query,
+    changed_notice,
+    fields,
+    form,
+    row_place,
+)
 
 SHOWN: Final = 50
 BATCH: Final = 1000
@@ -65,7 +74,8 @@ _FILTERS: Final = ("direction", "channel", "account", "chat", "range", "search")
 _NOTICES: Final = {"retry": "retried", "drop": "dropped"}
 """The notice after each action."""
 _STALE: Final = re.compile(r"(in|out)-([0-9]{1,19})")
-_MOST_STALE: Final = 50
+_MOST_STALE: Final = 5
+"""The number of messages that are named after an action that left them; all are counted."""
 
 Act = Callable[[Collection[int]], Awaitable[int]]
 
@@ -257,10 +267,11 @@ def _acts(service: PageServices, verb: str) -> tuple[Act, Act]:
     return deliveries.drop_outbox, deliveries.dismiss_dead_letters
 
 
-def _back(rows: str, verb: str, changed: int, stale: Iterable[str] = ()) -> Response:
+def _back(rows: str, verb: str, changed: int, stale: Sequence[str] = ()) -> Response:
     """Redirect to the list after a number of messages was changed."""
-    notice = f"{_NOTICES[verb]} {count(changed, 'message')}" if changed else "nothing"
-    more = {"stale": ".".join(stale)} if stale else {}
+    things = count(changed, "message") if changed else ""
+    notice = changed_notice(_NOTICES[verb], things, {"changed already": len(stale)})
+    more = {"stale": ".".join(stale[:_MOST_STALE])} if stale else {}
     return back_to_rows("/deliveries", notice, rows, _FILTERS, **more)
 
 

@@ -25,7 +25,7 @@ from starlette.routing import Route
 from goclaw_py.core.actors import acting
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.pagination import MAX_CURSOR_CHARS, Cursor
-from goclaw_py.core.text import truncate
+from goclaw_py.core.text import count, truncate
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.web.api.streams import ClosedStream
@@ -66,6 +66,7 @@ NOTICES: Final = {
     "asking": "Stopped. The task waited for an approval.",
     "unsent": "Stopped. The rest of the answer will not be sent.",
     "nothing": "There was nothing to do.",
+    "unchanged": "Nothing changed: {}.",
     "saved": "Saved.",
     "asked": "Requested a run of {}.",
     "removed": "Removed {}.",
@@ -86,8 +87,14 @@ The address selects one of these, and says what ``{}`` in it is.
 A_PAGE: Final = "a page of this list; begin at its first page"
 _SHOWN_CHARS: Final = 60
 
-_OBJECT: Final = re.compile(r"[\w.@:-]{1,64}( [\w.@:-]{1,64})?", re.ASCII)
-"""What was changed, in an address: a number or kind, and a name. No link makes us say more."""
+_LEFT: Final = r"[\d,]{1,9} (was|were) [a-z]{1,12}( already)?"
+_OBJECT: Final = re.compile(
+    rf"([\w.@:,-]{{1,64}}( [\w.@:,-]{{1,64}})?|{_LEFT})(; {_LEFT}){{0,7}}", re.ASCII
+)
+"""What was changed, in an address: a number or kind, and a name; and how many were not, and why.
+
+No link makes us say more.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,6 +435,20 @@ async def fields(request: Request) -> list[tuple[str, str]]:
         )
     except ValueError as error:
         raise HTTPException(400, "the form cannot be read") from error
+
+
+def changed_notice(word: str, things: str, left: Mapping[str, int]) -> str:
+    """Return the notice after an action on several objects.
+
+    Args:
+        word: One of ``NOTICES``.
+        things: How many were changed, such as ``3 jobs``; "" for none.
+        left: How many were not, by what they were: ``active already``.
+    """
+    rest = [count(n, f"was {what}", f"were {what}") for what, n in left.items() if n]
+    if things:
+        return f"{word} {'; '.join((things, *rest))}"
+    return f"unchanged {'; '.join(rest)}" if rest else "nothing"
 
 
 def back_to(path: str, notice: str, /, **query: str) -> Response:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -56,6 +57,7 @@ from goclaw_py.web.pages.services import (
     PageServices,
     Query,
     back_to,
+    changed_notice,
     fields,
     form,
     place,
@@ -75,10 +77,26 @@ STATISTICS_DAYS: Final = 30
 _STATES: Final = ("", *(state.value for state in JobState))
 _KINDS: Final = {"at": "once", "every": "interval", "cron": "cron"}
 _FILTERS: Final = ("state", "agent", "kind", "owner", "name")
-_ACTIONS: Final = {"run": "Run now", "pause": "Pause", "resume": "Resume", "delete": "Delete"}
-"""The buttons for selected jobs."""
-_CHANGES: Final = {"pause": (JobState.ACTIVE,), "resume": (JobState.PAUSED, JobState.DISABLED)}
-"""The states of jobs that an action changes; others change a job in any state."""
+_ACTIONS: Final = {
+    "run": ("Run now", "Run {} now? Those that have ended are left out."),
+    "pause": ("Pause", "Pause {}?"),
+    "resume": ("Resume", "Resume {}? Disabled ones run again, too."),
+    "delete": ("Delete", "Delete {}?"),
+}
+"""The buttons for selected jobs, each with its question."""
+_CHANGES: Final = {
+    "run": (JobState.ACTIVE, JobState.PAUSED),
+    "pause": (JobState.ACTIVE,),
+    "resume": (JobState.PAUSED, JobState.DISABLED),
+}
+"""The states of selected jobs that an action changes; others change a job in any state.
+
+The page of a job runs it in any state.
+"""
+_ALREADY: Final = {"pause": JobState.PAUSED, "resume": JobState.ACTIVE}
+"""The state after an action."""
+MOST_STALE: Final = 5
+"""The number of refused jobs that are named after an action; all are counted."""
 _FAILED: Final = "failed"
 _DELETED: Final = "job-deleted"
 _STALE: Final = re.compile(r"([\w-]{1,64}):([a-z_]{1,32})", re.ASCII)
@@ -159,7 +177,7 @@ async def _do(service: PageServices, job: str, action: str) -> str | RunNow:
 def _selected(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
     """Return a handler that runs, pauses, resumes or deletes the selected jobs.
 
-    Jobs that could not be changed, such as deleted ones, are listed in the answer.
+    The answer counts the jobs that were not changed, and names the first ones that refused.
     """
 
     async def answer(request: Request) -> Response:
@@ -175,31 +193,42 @@ def _selected(service: PageServices) -> Callable[[Request], Awaitable[Response]]
             while page := (await service.control.jobs.search(asked, BY)).jobs:
                 ids += [job.id for job in page]
                 asked = replace(asked, offset=len(ids))
-        word, changed, stale = "", 0, []
-        for one in ids:
-            # One by one, to say of each whether it was changed.
-            try:
-                job = await found(service, one)
-                is_due = job.id == one and job.state in _CHANGES.get(action, JobState)
-                done = await _do(service, job.id, action) if is_due else None
-            except NotFound:
-                done = None
-            except JobError:
-                stale.append(f"{one}:{_FAILED}")
-                continue
-            if isinstance(done, str) and not isinstance(done, RunNow):
-                word, changed = done, changed + 1
-            else:
-                stale.append(f"{one}:{done or 'unchanged'}")
-        more = {"stale": ",".join(stale[:SHOWN])} if stale else {}
-        notice = f"{word} {count(changed, 'job')}" if changed else "nothing"
+        notice, refused = await _change_all(service, ids, action)
+        more = {"stale": ",".join(refused[:MOST_STALE])} if refused else {}
         return back_to_rows("/jobs", notice, dict(sent).get("rows", ""), _FILTERS, **more)
 
     return answer
 
 
+async def _change_all(
+    service: PageServices, ids: Iterable[str], action: str
+) -> tuple[str, list[str]]:
+    """Execute a button for jobs one by one; return the notice, and the jobs that refused."""
+    word, changed, left, refused = "", 0, Counter[str](), list[str]()
+    for one in ids:
+        try:
+            job = await found(service, one)
+            if job.id != one:
+                raise NotFound(one)  # the beginning of an id, or a slug
+            if job.state not in _CHANGES.get(action, JobState):
+                left[f"{job.state}{' already' * (job.state is _ALREADY.get(action))}"] += 1
+                continue
+            done = await _do(service, one, action)
+        except NotFound:
+            left["deleted already"] += 1
+            continue
+        except JobError:
+            done = _FAILED
+        if isinstance(done, RunNow) or done == _FAILED:
+            refused.append(f"{one}:{done}")
+        else:
+            word, changed = done, changed + 1
+    things = count(changed, "job") if changed else ""
+    return changed_notice(word, things, left | {"refused": len(refused)}), refused
+
+
 async def _stale(service: PageServices, text: str) -> list[tuple[str, str, str]]:
-    """Return the selected jobs in an address that were not changed: id, title, and why.
+    """Return the selected jobs in an address that refused: id, title, and why.
 
     Deleted jobs have no title.
     """
@@ -216,7 +245,7 @@ async def _stale(service: PageServices, text: str) -> list[tuple[str, str, str]]
         words = f"it is {job.state}." if refused is None else _REFUSED[refused]
         return job.id, _title(job), words
 
-    return await asyncio.gather(*(reason(*one) for one in _STALE.findall(text)[:SHOWN]))
+    return await asyncio.gather(*(reason(*one) for one in _STALE.findall(text)[:MOST_STALE]))
 
 
 async def _filters(service: PageServices, query: Query) -> ListFilters:

@@ -390,31 +390,41 @@ function zoomable() {
 
 if (document.querySelector("[data-live^='/live/timeline']")) zoomable();
 
-// The buttons for selected rows say of how many, and do nothing without one.
-function countSelected() {
+// The buttons for selected rows say of how many, and do nothing without one. The box for every row,
+// also on other pages, has the boxes that are seen ticked, and not one of them less.
+function countSelected({ target }) {
   const fields = [...(document.getElementById("selected")?.elements ?? [])];
-  const every = fields.find(({ id, checked }) => id === "every" && checked); // also on other pages
-  const chosen = every ? Number(every.value) : fields.filter((field) => field.checked).length;
+  const every = fields.find(({ id }) => id === "every");
+  const rows = fields.filter((field) => field.type === "checkbox" && field !== every);
+  const name = target.closest?.("th")?.dataset.selects;
+  if (name) for (const box of document.getElementsByName(name)) box.checked = target.checked;
+  if (every && target.type === "checkbox" && !target.checked) every.checked = false;
+  if (every?.checked || target === every) for (const box of rows) box.checked = every.checked;
+  for (const head of document.querySelectorAll("[data-selects] input")) {
+    const boxes = rows.filter((box) => head.id === `all-${box.name}`);
+    head.checked = boxes.length > 0 && boxes.every((box) => box.checked);
+  }
+  const chosen = every?.checked ? Number(every.value) : rows.filter((box) => box.checked).length;
   for (const button of fields.filter(({ name }) => name === "do")) {
     button.disabled = !chosen;
-    button.textContent = button.textContent.replace(/ \d+$/, "") + (chosen ? ` ${chosen}` : "");
+    button.dataset.chosen = chosen;
+    button.textContent = button.textContent.replace(/ [\d,]+$/, "") + (chosen ? ` ${chosen.toLocaleString("en")}` : "");
   }
 }
 
-document.addEventListener("change", ({ target }) => {
-  const name = target.closest("th")?.dataset.selects;
-  if (name) for (const box of document.getElementsByName(name)) box.checked = target.checked;
-  countSelected();
-});
+document.addEventListener("change", countSelected);
 document.addEventListener("part", countSelected);
 window.addEventListener("pageshow", countSelected);
 
 // ---------------------------------------------------------------- forms
 
+// For more than one selected row each button asks; for one only the button that deletes.
 document.addEventListener("submit", (event) => {
-  const ask = event.submitter?.dataset.ask;
-  const count = event.target.id === "selected" ? ` (${event.submitter.textContent.split(" ").at(-1)})` : "";
-  if (ask && !window.confirm(ask + count)) event.preventDefault();
+  const { ask, chosen } = event.submitter?.dataset ?? {};
+  const isOne = chosen === "1";
+  if (!ask || (isOne && !event.submitter.matches(".danger"))) return;
+  const things = `${Number(chosen).toLocaleString("en")} ${event.target.dataset.things}${isOne ? "" : "s"}`;
+  if (!window.confirm(chosen ? ask.replace("{}", things) : ask)) event.preventDefault();
 });
 
 // The theme changes at once, without a new page: somebody may be writing.

@@ -61,7 +61,7 @@ async def test_each_selected_message_that_was_not_changed_is_named(
 ) -> None:
     """Another person was faster. The filters stay."""
     control.messages.rows = [SENT, DEAD]
-    place = f"/deliveries?{BACK}&stale=out-778.in-777&notice=nothing"
+    place = f"/deliveries?{BACK}&stale=out-778.in-777&notice=unchanged+2+were+changed+already"
     fields = {"out": 778, "in": 777, "do": "drop", "rows": ROWS}
     await browser.leads("/deliveries/selected", place, **fields)
     said = await browser.says("/deliveries?stale=out-5.in-777", "Delivery 5 is sent.")

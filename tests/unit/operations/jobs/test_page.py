@@ -31,6 +31,7 @@ from goclaw_py.schedule.jobs.models import (
     TargetKind,
 )
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
+from goclaw_py.web.pages.services import notice_of
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
 from tests.unit.web.fakes import FakeControl, unavailable
 from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser
@@ -215,9 +216,9 @@ async def test_selected_jobs_are_run_paused_resumed_and_deleted(
     assert [job.id for job in await all_of(jobs)] == [three]
 
 
-async def test_selected_jobs_that_changed_meanwhile_are_named(browser: Browser, jobs: Jobs) -> None:
-    """Others of the selection are changed nevertheless."""
-    kept, over = await made(jobs, "kept"), await made(jobs, "over", name="Over & out", paused=True)
+async def test_selected_jobs_that_are_not_changed_are_counted(browser: Browser, jobs: Jobs) -> None:
+    """Others of the selection are changed nevertheless; nothing is wrong, and no address long."""
+    kept, over = await made(jobs, "kept"), await made(jobs, "over", paused=True)
     gone = await made(jobs, "gone")
     await jobs.service.delete(gone.id, BY)
 
@@ -225,18 +226,42 @@ async def test_selected_jobs_that_changed_meanwhile_are_named(browser: Browser, 
         ids = [("job", job.id) for job in chosen]
         answer = await send_selected(browser, [*ids, ("do", action)])
         assert answer.status_code == 303
-        return await browser.says(answer.headers["location"], "Not changed")
+        return await browser.says(answer.headers["location"])
 
     said = await act("pause", kept, over, gone)
     assert (await job_of(jobs, kept.id)).state is JobState.PAUSED
-    assert "Over & out</bdi></a>: it is paused." in said
-    assert f"No job '{gone.id}'." in said
+    assert "Paused 1 job; 1 was paused already; 1 was deleted already" in said
+    assert "Not changed" not in said
+    more = [await made(jobs, f"more-{number}") for number in range(3)]
+    assert "Nothing changed: 3 were active already" in await act("resume", *more)
+    over = replace(over, state=JobState.COMPLETED, next_run_at=None, revision=1)
+    assert await jobs.store.change_job(over, most=None)
+    assert "Requested a run of 2 jobs; 1 was completed" in await act("run", *more[:2], over)
+    assert jobs.runner.asked == ["more-0", "more-1"]
+
+
+async def test_selected_jobs_that_refuse_are_counted_and_some_named(
+    browser: Browser, jobs: Jobs
+) -> None:
+    some = [await made(jobs, f"job-{n}", name=f"Job & {n}") for n in range(page.MOST_STALE + 2)]
     jobs.runner.answer = RunNow.AT_CAPACITY
-    assert page._REFUSED[RunNow.AT_CAPACITY] in await act("run", kept)
+    answer = await send_selected(browser, [*(("job", job.id) for job in some), ("do", "run")])
+    said = await browser.says(answer.headers["location"], "Nothing changed: 7 were refused")
+    assert said.count(page._REFUSED[RunNow.AT_CAPACITY]) == page.MOST_STALE
     once = await made(jobs, "once", schedule=At(FRIDAY + timedelta(hours=1)), paused=True)
     jobs.clock.at += timedelta(hours=2)
-    assert "it is still paused." in await act("resume", once)
+    answer = await send_selected(browser, [("job", once.id), ("do", "resume")])
+    await browser.says(answer.headers["location"], "it is still paused.", "1 was refused")
     assert "Not changed" not in await browser.says("/jobs?stale=%00:x,<b>:y,none")
+
+
+def test_the_notice_of_an_address_says_only_what_we_say() -> None:
+    assert notice_of("paused 1,001 jobs; 2 were paused already") == (
+        "Paused 1,001 jobs; 2 were paused already."
+    )
+    assert notice_of("unchanged 1 was active already") == "Nothing changed: 1 was active already."
+    for text in ("paused 3 jobs; call 555 now", "unchanged <b>", "paused 3 jobs; 1 was a b"):
+        assert notice_of(text) == ""
 
 
 async def test_a_selected_job_is_found_by_its_whole_id(browser: Browser, jobs: Jobs) -> None:
@@ -262,7 +287,7 @@ async def test_only_jobs_of_a_page_are_changed_at_once(browser: Browser, jobs: J
         assert answer.status_code == 422
     # By their ids only: what names several jobs, or another one, changes none.
     answer = await send_selected(browser, [("job", "standup"), ("do", "delete")])
-    assert answer.headers["location"] == "/jobs?stale=standup%3Aunchanged&notice=nothing"
+    assert answer.headers["location"] == "/jobs?notice=unchanged+1+was+deleted+already"
     assert await all_of(jobs) == [job]
 
 
