@@ -11,12 +11,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from unicodedata import bidirectional, category
 
 import typer
 
 from goclaw_py.core import display_names
+from goclaw_py.core.errors import NotAccepted
 from goclaw_py.core.time.texts import age, duration, zone_or_utc
 
 if TYPE_CHECKING:
@@ -84,6 +86,13 @@ class Printer(Generic[T]):
 def since(at: datetime, seconds: float) -> tuple[str, str]:
     """Format when something began that has lasted for some seconds, and how long that is."""
     return clock(at - timedelta(seconds=seconds)), duration(seconds)
+
+
+def refuse_existing(file: Path) -> None:
+    """Raise ``NotAccepted`` if a command would replace a file."""
+    if file.is_file():
+        text = f"{file}: the file already exists; choose another name, or delete it"
+        raise NotAccepted(plain(text))
 
 
 def show_json(kind: Any, value: object) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.context import AsJson, cli, with_wide
-from goclaw_py.cli.output import Column, clock, one_line, show_json, show_table
+from goclaw_py.cli.output import Column, clock, one_line, refuse_existing, show_json, show_table
 from goclaw_py.cli.progress import progress
 from goclaw_py.cli.simulate.texts import heart_name, heartbeat_runs_row, reach, row, total
 from goclaw_py.core.time.texts import duration
@@ -76,6 +76,8 @@ def simulate(
     from goclaw_py.cli.simulate.known import Guess, known  # noqa: PLC0415
     from goclaw_py.schedule.forecast import forecast  # noqa: PLC0415
 
+    if html is not None:
+        refuse_existing(html)
     guess = Guess(seconds, None if usd is None else Decimal(str(usd)))
     settings = cli(ctx).settings()
     at_first = cli(ctx).ask(lambda control: known(control, settings, guess))

@@ -106,6 +106,9 @@ def test_where_nothing_comes_it_says_so(goclaw: Shell, cron: JobControl, tmp_pat
     assert got.out.endswith(": 0 model requests\n")
     assert goclaw("simulate", "--html", str(tmp_path / "page.html")).code == 0
     assert "No runs." in (tmp_path / "page.html").read_text("utf-8")
+    got = goclaw("simulate", "--html", str(tmp_path / "page.html"))
+    assert (got.code, got.out) == (1, "")
+    assert "page.html: the file already exists" in got.err
     cron.make(replace(POLL, paused=True))
     got = goclaw("simulate")
     assert (got.code, len(got.out.splitlines())) == (0, 7)  # without a plot

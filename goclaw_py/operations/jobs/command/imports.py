@@ -12,7 +12,14 @@ import typer
 from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.context import AsJson, cli, maybe_named, with_wide
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.output import Column, local, plain, show_json, show_table
+from goclaw_py.cli.output import (
+    Column,
+    local,
+    plain,
+    refuse_existing,
+    show_json,
+    show_table,
+)
 from goclaw_py.cli.progress import report
 from goclaw_py.core.errors import BadJob, JobError, UnknownJob
 from goclaw_py.core.ids import AgentName, Owner
@@ -268,8 +275,14 @@ def export(
         str | None, typer.Option(callback=maybe_named, help="Export only jobs of this owner.")
     ] = None,
 ) -> None:
-    """Export jobs as JSON, for goclaw jobs import. Finished jobs are left out."""
+    """Export jobs as JSON, for goclaw jobs import. Finished jobs are left out.
+
+    FILE must be new.
+    """
     import orjson  # noqa: PLC0415
+
+    if file is not None:
+        refuse_existing(file)
 
     async def ask(control: Control) -> list[Job]:
         return await _all_jobs(control.jobs, owner)
@@ -286,7 +299,12 @@ def export(
         file.write_text(f"{text}\n", "utf-8")
     over = len(found) - len(jobs)
     left = f"; left out {count(over, 'finished job')}" if over else ""
-    typer.echo(f"exported {count(len(jobs), 'job')}{left}", err=True)
+    where = "" if file is None or str(file) == "-" else f" to the file {file}"
+    typer.echo(plain(f"exported {count(len(jobs), 'job')}{where}{left}"), err=True)
+    if any(job.spec.slug == str(file) for job in found):
+        typer.echo(
+            f"note: {file} is a file now; to show the job: goclaw jobs show {file}", err=True
+        )
 
 
 async def _all_jobs(service: JobService, owner: str | None) -> list[Job]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from goclaw_py.cli.exits import ExitCode
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.messages import Target
 from goclaw_py.core.targets import Maker
@@ -284,8 +285,9 @@ def test_an_export_can_be_imported(goclaw: Shell, cron: JobControl, tmp_path: Pa
     cron.make(JobDraft(hour, Prompt("x"), slug="hi"), ANN)
     cron.make(JobDraft(At(NOW + timedelta(hours=1)), Prompt("x"), slug="over"))
     cron.stand("over", JobState.COMPLETED)
-    got = goclaw("jobs", "export", str(tmp_path / "jobs.json"))
-    assert got == Done(0, "", "exported 3 jobs; left out 1 finished job\n")
+    file = tmp_path / "jobs.json"
+    got = goclaw("jobs", "export", str(file))
+    assert got == Done(0, "", f"exported 3 jobs to the file {file}; left out 1 finished job\n")
 
     cron.store = MemoryStore()
     got = goclaw("jobs", "import", str(tmp_path / "jobs.json"), "--json")
@@ -297,6 +299,23 @@ def test_an_export_can_be_imported(goclaw: Shell, cron: JobControl, tmp_path: Pa
     by_owner = {(job.owner, job.spec.slug): job for job in cron.stored()}
     assert by_owner[Owner("telegram:direct:5"), "hi"].maker is Maker.MODEL
     assert by_owner[Owner("operator"), "hi"].state is JobState.PAUSED
+
+
+def test_an_export_replaces_no_file(
+    goclaw: Shell, cron: JobControl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody may mean a job by FILE, and an older export may be the only one."""
+    cron.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="tea"))
+    monkeypatch.chdir(tmp_path)
+    got = goclaw("jobs", "export", "tea")
+    assert "note: tea is a file now; to show the job: goclaw jobs show tea\n" in got.err
+    text = Path("tea").read_text("utf-8")
+    got = goclaw("jobs", "export", "tea", "--owner", "nobody")
+    assert got.code == ExitCode.FAILED
+    assert "tea: the file already exists; choose another name, or delete it" in got.err
+    assert Path("tea").read_text("utf-8") == text
+    # A device is there already, and loses nothing.
+    assert goclaw("jobs", "export", "/dev/null").code == 0
 
 
 def test_a_file_of_ours_decides_everything(goclaw: Shell, cron: JobControl, tmp_path: Path) -> None:
