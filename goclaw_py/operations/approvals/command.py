@@ -25,6 +25,7 @@ from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_json, show_table
 from goclaw_py.core.approvals import ABOUT_OUTCOME, Approval, Decision, ToolGrant
 from goclaw_py.core.display_names import address
+from goclaw_py.core.errors import ApprovalClosed
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.operations.approvals import HELP
 from goclaw_py.operations.control import Control
@@ -168,6 +169,8 @@ def allow(
         raise typer.BadParameter("give either --session or --always")
     if always:
         asked = cli(ctx).ask(lambda control: control.approvals.get(approval))
+        if asked.decision is not None:
+            raise ApprovalClosed(f"{asked.id} is answered already: {_state(asked)}")
         rule = plain(approval_texts.rule(asked.agent, asked.request.tool))
         confirm(f"{rule} Add this rule?", yes=yes)
         _decide(ctx, asked.id, Decision.ALWAYS, rule=asked.request.tool, as_json=as_json)

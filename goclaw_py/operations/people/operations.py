@@ -76,6 +76,12 @@ class WebInvitation:
     expires_at: datetime
 
 
+def no_request(code: str) -> NotFound:
+    """Return the error for a pairing code that nobody has."""
+    text = f"no valid pairing request has the code {code!r}; codes last 60 minutes"
+    return NotFound(text, hint="; see: goclaw people list")
+
+
 class People:
     """Every method may raise ``StoreUnavailable``, and ``NoGateway`` from another process."""
 
@@ -98,14 +104,14 @@ class People:
             raise NotFound(text, hint="; see: goclaw people list")
 
     @operation("GET /api/people/requests", Least.VIEWER, former="/api/pairing")
-    async def requests(self) -> list[PairingApplicant]:
-        """Return the people who request access with a pairing code."""
+    async def requests(self, *, code: str | None = None) -> list[PairingApplicant]:
+        """Return the people who request access with a pairing code; only the one with ``code``."""
         return [
             PairingApplicant(
                 one.channel, one.account, one.sender, one.created_at, one.expires_at, one.chat
             )
             for one in await self._store.pairing_requests(now=self._clock.now())
-            if one.peer is PeerKind.DIRECT
+            if one.peer is PeerKind.DIRECT and (code is None or one.code_hash == code_hash(code))
         ]
 
     @operation(
@@ -115,8 +121,7 @@ class People:
         """Approve the person with this pairing code. Raises ``NotFound``."""
         person = await self._store.approve(code_hash(code), guest=guest, now=self._clock.now())
         if person is None:
-            text = f"no valid pairing request has the code {code!r}; codes last 60 minutes"
-            raise NotFound(text, hint="; see: goclaw people list")
+            raise no_request(code)
         return person
 
     @operation("GET /api/heard", Least.VIEWER)

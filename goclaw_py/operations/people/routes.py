@@ -68,9 +68,9 @@ def people_routes(control: Control) -> APIRouter:
         await control.people.revoke(body.channel, body.account, body.sender_id, forget=body.forget)
 
     @serve(api, People.requests)
-    async def requests() -> list[PairingApplicant]:
-        """List the people who request access."""
-        return await control.people.requests()
+    async def requests(code: Name | None = None) -> list[PairingApplicant]:
+        """List the people who request access; with `code` only the one who has this code."""
+        return await control.people.requests(code=code)
 
     @serve(api, People.approve)
     async def approve(body: ApproveBody) -> Person:

@@ -38,7 +38,9 @@ from tests.unit.web.fake_names import (
 )
 
 ANN = Person("telegram", "default", Sender("42", "Ann", "ann"), Standing.OWNER, AT)
-ASKS = PairingRequest("telegram", "default", Sender("43", "Bob"), "hash", AT, AT, "r1", "43")
+ASKS = PairingRequest(
+    "telegram", "default", Sender("43", "Bob"), code_hash("CODE"), AT, AT, "r1", "43"
+)
 ASKED = PairingApplicant("telegram", "default", ASKS.sender, AT, AT, "43")
 BEN = WebGuest("ben", AT, AT + timedelta(days=7), 2)
 LEA = WebGuest("lea", AT, None, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -26,17 +27,14 @@ from goclaw_py.core.errors import NotFound
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.people import HELP
-from goclaw_py.operations.people.operations import PairingApplicant
+from goclaw_py.operations.people.operations import PairingApplicant, no_request
 from goclaw_py.records import Chat, LastActivity, Person, unapproved
 
 app = typer.Typer(help=HELP, no_args_is_help=True)
 
 _NOBODY = "nobody yet; write to the bot to get a code, then: goclaw people approve CODE"
 _HEARD = 1000
-_OWNER = (
-    "Make this person an owner? They can then approve tool calls, let people in and stop "
-    "everything. For a guest: --guest."
-)
+_OWNER = "An owner can approve tool calls, let people in and stop everything. For a guest: --guest."
 
 Who = Annotated[str, typer.Argument(callback=named, help="Id, @username or name of the person.")]
 
@@ -183,8 +181,9 @@ def approve(
     The bot tells the person, and answers the messages they have already sent.
     """
     # The first person is the operator.
-    if not guest and not yes and cli(ctx).ask(_has_people):
-        confirm(_OWNER, yes=False)
+    if not guest and not yes and (applicant := cli(ctx).ask(partial(_further, code))) is not None:
+        who = f"{display.who(applicant.sender)} on {display.where(applicant)}"
+        confirm(f"Make {who} an owner? {_OWNER}", yes=False)
 
     def show(person: Person) -> None:
         typer.echo(f"{display.who(person.sender)} is {person.standing.value} on {person.channel}")
@@ -196,8 +195,13 @@ def approve(
     )
 
 
-async def _has_people(control: Control) -> bool:
-    return bool(await control.people.list(limit=1))
+async def _further(code: str, control: Control) -> PairingApplicant | None:
+    """Return who has a code; None if it is the first person. Raises ``NotFound``."""
+    if not await control.people.list(limit=1):
+        return None
+    for applicant in await control.people.requests(code=code):
+        return applicant
+    raise no_request(code)
 
 
 @dataclass(frozen=True, slots=True)

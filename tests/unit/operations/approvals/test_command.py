@@ -70,6 +70,9 @@ def test_a_rule_is_confirmed_in_a_terminal(
         assert goclaw("approvals", "allow", PAY.id, "--always").code == code
     assert "Agent main may call pay without asking" in asked[0]
     assert database.questions.asked[0].decision is Decision.ALWAYS
+    got = goclaw("approvals", "allow", PAY.id, "--always")
+    assert (got.code, len(asked)) == (1, 2)  # it is answered, so nothing is asked
+    assert "is answered already: ✅ Always allowed by the operator" in got.err
 
 
 @pytest.mark.parametrize(("typed", "said"), [

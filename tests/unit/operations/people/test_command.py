@@ -93,7 +93,11 @@ def test_a_further_owner_is_asked_about_again_in_a_terminal(
     known(database, asking=False)
     assert goclaw("people", "approve", "CODE").code == 0
     assert len(asked) == 2
-    assert "Make this person an owner?" in asked[0]
+    assert "Make 43 (Bob) on telegram/default an owner?" in asked[0]
+    known(database, fake_people.ANN)
+    got = goclaw("people", "approve", "OTHER")
+    assert (got.code, len(asked)) == (1, 2)
+    assert "no valid pairing request has the code 'OTHER'" in got.err
 
 
 @pytest.mark.parametrize("who", ["42", "@ann", "Ann"])

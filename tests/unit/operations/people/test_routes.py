@@ -22,6 +22,8 @@ async def test_everything_comes_back_as_it_was(made: Gateway, remote: RemoteCont
     assert await remote.people.list(limit=1) == [ann]
     assert await remote.people.list(before=ann.cursor) == guests
     assert await remote.people.requests() == [fake_people.ASKED]
+    assert await remote.people.requests(code="co de") == [fake_people.ASKED]
+    assert await remote.people.requests(code="OTHER") == []
     assert await remote.people.activity() == [fake_names.SPOKE]
     assert await remote.people.activity(before=fake_names.SPOKE.cursor) == []
     assert await remote.people.chats(limit=2) == [fake_names.FAMILY, fake_names.DIRECT]
