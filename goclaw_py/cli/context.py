@@ -245,6 +245,37 @@ async def is_live(control: Control) -> bool:
     return True
 
 
+async def check_agent(control: Control, agent: str | None) -> None:
+    """Raise ``BadParameter`` if the settings have no such agent; None is any.
+
+    Ask it when nothing was found: what a former agent has left can still be listed.
+    """
+    if agent is not None and agent not in (agents := await control.heartbeats.agents()):
+        raise no_such_agent(agent, agents)
+
+
+def no_such_agent(agent: str, agents: Iterable[str]) -> typer.BadParameter:
+    """Return the error for an agent that is not in the settings, which have these."""
+    return typer.BadParameter(f"there is no agent {agent!r}; there are: {', '.join(agents)}")
+
+
+_NO_FILTERS: Final = ("limit", "watch", "as_json", "everything")
+"""Options of lists that leave no kind of rows out."""
+
+
+def selects(options: Any) -> bool:
+    """Return whether an option, of a dataclass of ``with_options``, leaves kinds of rows out."""
+    return any(
+        one.name not in _NO_FILTERS and getattr(options, one.name) != one.default
+        for one in fields(options)
+    )
+
+
+def no_rows(things: str, command: str, *, filtered: bool, otherwise: str) -> str:
+    """Return what a list without rows says; ``command`` lists all things."""
+    return f"no matching {things}; to list all: goclaw {command}" if filtered else otherwise
+
+
 def choice(
     names: Iterable[str], help_text: str = "", former: Collection[str] = (), *, hidden: bool = False
 ) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import cli, waited_for
+from goclaw_py.cli.context import cli, no_such_agent, waited_for
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.core.session_keys import is_chat_name
 from goclaw_py.core.text import count
@@ -64,8 +64,7 @@ def chat(
     settings = cli(ctx).settings()
 
     if agent is not None and agent not in settings.agents:
-        names = ", ".join(settings.agents)
-        raise typer.BadParameter(f"there is no agent {agent!r}; there are: {names}")
+        raise no_such_agent(agent, settings.agents)
     path = socket_path(settings.state_folder)
     here = LocalChat(settings.state_folder, chat, wait, agent)
     if is_answered(path):

@@ -10,7 +10,16 @@ from typing import Annotated, Final
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, answer, cli, with_options, with_wide
+from goclaw_py.cli.context import (
+    AsJson,
+    Limit,
+    answer,
+    cli,
+    no_rows,
+    selects,
+    with_options,
+    with_wide,
+)
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.messages.display import moment
 from goclaw_py.cli.output import Column, Printer, show_table
@@ -75,7 +84,8 @@ def audit(
         return await control.audit.list(limit=limit, only=only)
 
     def show(found: list[AuditEntry]) -> None:
-        show_table(_COLUMNS, [_row(one) for one in found], empty="no entries")
+        empty = no_rows("entries", "audit", filtered=selects(selected), otherwise="no entries")
+        show_table(_COLUMNS, [_row(one) for one in found], empty=empty)
 
     answer(ctx, ask, Printer(list[AuditEntry], show, as_json))
 

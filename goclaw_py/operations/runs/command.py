@@ -16,8 +16,11 @@ from goclaw_py.cli.context import (
     Watch,
     answer,
     answer_or_watch,
+    check_agent,
     cli,
     maybe_named,
+    no_rows,
+    selects,
     with_options,
     with_wide,
 )
@@ -165,15 +168,17 @@ def list_(ctx: typer.Context, wanted: ListOptions) -> None:
 
     async def ask(control: Control) -> list[StoredRun]:
         key = None if wanted.session is None else (await control.sessions.get(wanted.session)).key
-        return await control.runs.list(wanted.query(key))
+        found = await control.runs.list(wanted.query(key))
+        if not found:
+            await check_agent(control, wanted.agent)
+        return found
 
     def keys(found: list[StoredRun]) -> Iterator[str]:
         return (run.session for run in found)
 
     def show_all(found: list[StoredRun], names: DisplayNames) -> None:
-        is_picked = wanted.session or wanted.query(None) != RunQuery(limit=wanted.limit)
-        none = "no matching runs; to list all: goclaw runs list" if is_picked else "no runs yet"
-        show_table(_COLUMNS, [_row(one, names) for one in found], empty=none)
+        empty = no_rows("runs", "runs list", filtered=selects(wanted), otherwise="no runs yet")
+        show_table(_COLUMNS, [_row(one, names) for one in found], empty=empty)
         if wanted.active:
             typer.echo("with waiting runs, and for what: goclaw runs --active", err=True)
 

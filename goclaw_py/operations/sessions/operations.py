@@ -256,7 +256,7 @@ class Sessions:
         stop it here.
         """
         session = (await self.get(key)).key
-        chat = _chat_in(session, "the console or the web chat", CONSOLE, WEB_PLACE)
+        chat = deletable_chat(session)
         if self._live is not None:
             await self._live.reset(session)
         now_s = asyncio.get_running_loop().time
@@ -337,6 +337,11 @@ class Sessions:
     async def list(self, query: SessionQuery = NEWEST_SESSIONS) -> list[Session]:
         """Return sessions, the most recently active first."""
         return await self._store.sessions(query)
+
+
+def deletable_chat(key: SessionKey) -> Target:
+    """Return the chat of a conversation that may be deleted. Raises ``NotAChat`` for others."""
+    return _chat_in(key, "the console or the web chat", CONSOLE, WEB_PLACE)
 
 
 def _chat_in(key: SessionKey, words: str, *places: Place) -> Target:

@@ -14,6 +14,8 @@ from goclaw_py.cli.context import (
     answer,
     answer_or_watch,
     choice,
+    no_rows,
+    selects,
     with_options,
     with_wide,
 )
@@ -66,7 +68,10 @@ def list_(
 
     def show_all(found: list[DeadLetter], names: DisplayNames) -> None:
         seen_at = display.now()
-        empty = f"no {wanted} messages"
+        every = f"deliveries incoming list --state {wanted}"
+        empty = no_rows(
+            "messages", every, filtered=selects(options), otherwise=f"no {wanted} messages"
+        )
         show_table(_COLUMNS, [_row(one, names, seen_at) for one in found], empty=empty)
 
     question, output = with_names(ask, _keys, list[DeadLetter], show_all, as_json)

@@ -15,6 +15,8 @@ from goclaw_py.cli.context import (
     answer,
     answer_or_watch,
     choice,
+    no_rows,
+    selects,
     with_options,
     with_wide,
 )
@@ -87,8 +89,13 @@ def list_(
         is_whole = chat is None or len(found) < selection.PAGE or len(rows) >= limit
         return _Listed(rows[:limit], in_chat, is_whole)
 
+    def show_all(found: _Listed, names: DisplayNames) -> None:
+        filtered = selects(options) or state is not None or chat is not None
+        empty = no_rows("messages", "deliveries list", filtered=filtered, otherwise="no messages")
+        _show_all(found, names, empty)
+
     kind = list[OutboxRow]
-    question, output = with_names(ask, _keys, kind, _show_all, as_json, _rows)
+    question, output = with_names(ask, _keys, kind, show_all, as_json, _rows)
     answer_or_watch(ctx, question, output, watch)
 
 
@@ -102,13 +109,13 @@ def _rows(found: _Listed) -> list[OutboxRow]:
     return found.rows
 
 
-def _show_all(found: _Listed, names: DisplayNames) -> None:
+def _show_all(found: _Listed, names: DisplayNames, empty: str) -> None:
     rows, seen_at = _rows(found), display.now()
     if found.failed:
         what = selection.count_of(found.failed)
         see = "goclaw deliveries list --state failed"
         typer.echo(f"{what} could not be sent; see: {see}", err=True)
-    show_table(_COLUMNS, [_row(one, names, seen_at) for one in rows], empty="no messages")
+    show_table(_COLUMNS, [_row(one, names, seen_at) for one in rows], empty=empty)
 
 
 def _goes_to(target: Target, chat: str | None) -> bool:

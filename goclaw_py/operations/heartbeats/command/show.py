@@ -17,6 +17,7 @@ from goclaw_py.cli.context import (
     choice,
     cli,
     is_live,
+    no_rows,
     with_wide,
 )
 from goclaw_py.cli.messages import display
@@ -206,7 +207,9 @@ def runs(
         return await control.heartbeats.log(name, limit=limit, outcome=value)
 
     def show_all(found: list[HeartbeatRun]) -> None:
-        words.show_heartbeat_runs(found, with_agent=agent is None)
+        every, filtered = f"heartbeat runs {agent or ''}".rstrip(), outcome is not None
+        empty = no_rows("heartbeat runs", every, filtered=filtered, otherwise=words.NO_RUNS)
+        words.show_heartbeat_runs(found, with_agent=agent is None, empty=empty)
 
     answer(ctx, ask, Printer(list[HeartbeatRun], show_all, as_json))
 

@@ -103,7 +103,12 @@ _COLUMNS = (
 )
 
 
-def show_heartbeat_runs(heartbeat_runs: Sequence[HeartbeatRun], *, with_agent: bool) -> None:
+NO_RUNS = "no heartbeat runs yet"
+
+
+def show_heartbeat_runs(
+    heartbeat_runs: Sequence[HeartbeatRun], *, with_agent: bool, empty: str = NO_RUNS
+) -> None:
     """Print heartbeat runs."""
     rows = [
         (
@@ -121,7 +126,7 @@ def show_heartbeat_runs(heartbeat_runs: Sequence[HeartbeatRun], *, with_agent: b
         for heartbeat_run in heartbeat_runs
     ]
     columns = (*(("AGENT",) if with_agent else ()), *_COLUMNS)
-    show_table(columns, rows, empty="no heartbeat runs yet")
+    show_table(columns, rows, empty=empty)
 
 
 def outcome(heartbeat_run: HeartbeatRun) -> str:

@@ -15,10 +15,13 @@ from goclaw_py.cli.context import (
     Watch,
     answer,
     answer_or_watch,
+    check_agent,
     choice,
     cli,
     is_live,
     maybe_named,
+    no_rows,
+    selects,
     with_options,
     with_wide,
 )
@@ -118,7 +121,7 @@ def show(
         display.show_text(kind, text)
         if found.log:
             typer.echo()
-            _show_log(found.log, with_job=False)
+            _show_log(found.log, with_job=False, empty="")
 
     answer(ctx, *with_names(ask, keys, dict[str, object], show_one, as_json, _document))
 
@@ -249,7 +252,10 @@ def runs(
         return await control.jobs.log(name, operator(), limit=wanted.limit, status=status)
 
     def show_all(found: list[LoggedOccurrence]) -> None:
-        _show_log(found, with_job=name is None, is_filtered=outcome is not None)
+        everything = "jobs runs" if name is None else f"jobs runs {name}"
+        filtered = outcome is not None
+        empty = no_rows("runs", everything, filtered=filtered, otherwise="no runs yet")
+        _show_log(found, with_job=name is None, empty=empty)
 
     answer(ctx, ask, Printer(list[LoggedOccurrence], show_all, as_json))
 
@@ -266,7 +272,7 @@ _LOG = (
 )
 
 
-def _show_log(rows: list[LoggedOccurrence], *, with_job: bool, is_filtered: bool = False) -> None:
+def _show_log(rows: list[LoggedOccurrence], *, with_job: bool, empty: str) -> None:
     found = [
         (
             *((row.slug,) if with_job else ()),
@@ -281,8 +287,7 @@ def _show_log(rows: list[LoggedOccurrence], *, with_job: bool, is_filtered: bool
         )
         for row in rows
     ]
-    none = "no matching runs" if is_filtered else "no runs yet"
-    show_table((*(("JOB",) if with_job else ()), *_LOG), found, empty=none)
+    show_table((*(("JOB",) if with_job else ()), *_LOG), found, empty=empty)
 
 
 _Due = tuple[datetime, Job]
@@ -343,6 +348,8 @@ def list_(
     async def ask(control: Control) -> _Page:
         service, settings = control.jobs, await control.jobs.scheduler()
         page = await service.search(wanted.query(), operator())
+        if not page.jobs:
+            await check_agent(control, wanted.agent)
         return _Page(
             [seen(settings, job, 1 if as_json else 0) for job in page.jobs],
             page.total,
@@ -355,8 +362,12 @@ def list_(
     def keys(found: _Page) -> Iterator[str]:
         return (key for one in found.jobs for key in words.owner_keys(one.job))
 
+    def show_all(found: _Page, names: DisplayNames) -> None:
+        empty = no_rows("jobs", "jobs list --all", filtered=selects(wanted), otherwise="no jobs")
+        _show_all(found, names, empty)
+
     kind = list[dict[str, object]]
-    question, output = with_names(ask, keys, kind, _show_all, as_json, documents)
+    question, output = with_names(ask, keys, kind, show_all, as_json, documents)
     answer_or_watch(ctx, question, output, watch)
 
 
@@ -370,14 +381,14 @@ _JOBS = (
 )
 
 
-def _show_all(found: _Page, names: DisplayNames) -> None:
+def _show_all(found: _Page, names: DisplayNames, empty: str) -> None:
     if not found.live and found.jobs:
         typer.echo("no gateway is running here; no job runs until you start one", err=True)
     several = len({one.job.owner for one in found.jobs}) > 1
     rows = [_row(one, names, with_owner=several) for one in found.jobs]
     owner, key = Column("OWNER", drop=4, least=12), Column("KEY", drop=9)
     columns = ("JOB", *((owner,) if several else ()), *_JOBS, *((key,) if several else ()))
-    show_table(columns, rows, empty="no jobs")
+    show_table(columns, rows, empty=empty)
     if found.total > len(rows):
         typer.echo(f"showing {len(rows)} of {found.total} jobs; use --limit to see more", err=True)
 

@@ -15,10 +15,13 @@ from goclaw_py.cli.context import (
     OfChannel,
     SessionName,
     answer,
+    check_agent,
     choice,
     cli,
     confirm,
     maybe_named,
+    no_rows,
+    selects,
     with_options,
     with_wide,
 )
@@ -30,7 +33,7 @@ from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.text import count
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.sessions import HELP
-from goclaw_py.operations.sessions.operations import SessionFork, Submitted
+from goclaw_py.operations.sessions.operations import SessionFork, Submitted, deletable_chat
 from goclaw_py.records import Session, SessionQuery, SessionState, StoredEntry
 from goclaw_py.scheduler.views import StopReport
 
@@ -81,28 +84,33 @@ def list_(ctx: typer.Context, wanted: SessionOptions, *, as_json: AsJson = False
     """List sessions, most recently active first."""
 
     async def ask(control: Control) -> list[Session]:
-        return await control.sessions.list(wanted.query())
+        found = await control.sessions.list(wanted.query())
+        if not found:
+            await check_agent(control, wanted.agent)
+        return found
 
-    answer(ctx, *with_names(ask, _keys, list[Session], _show_all, as_json))
+    def show_all(found: list[Session], names: DisplayNames) -> None:
+        empty = no_rows(
+            "sessions", "sessions list", filtered=selects(wanted), otherwise="no sessions yet"
+        )
+        show_table(_COLUMNS, [_row(one, names) for one in found], empty=empty)
+
+    answer(ctx, *with_names(ask, _keys, list[Session], show_all, as_json))
 
 
 def _keys(found: list[Session]) -> list[str]:
     return [one.key for one in found]
 
 
-def _show_all(found: list[Session], names: DisplayNames) -> None:
-    rows = [
-        (
-            names.of(one.key),
-            one.agent,
-            moment(one.last_active_at),
-            str(one.waiting),
-            str(one.entries),
-            one.key,
-        )
-        for one in found
-    ]
-    show_table(_COLUMNS, rows, empty="no sessions yet")
+def _row(one: Session, names: DisplayNames) -> tuple[str, ...]:
+    return (
+        names.of(one.key),
+        one.agent,
+        moment(one.last_active_at),
+        str(one.waiting),
+        str(one.entries),
+        one.key,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +218,7 @@ def delete(
     Their usage is kept.
     """
     found = cli(ctx).ask(lambda control: control.sessions.get(session))
+    deletable_chat(found.key)
     confirm(f"Delete {found.key} with {count(found.entries, 'entry', 'entries')}?", yes=yes)
 
     async def ask(control: Control) -> dict[str, str]:

@@ -108,7 +108,7 @@ def test_what_a_list_does_not_show_is_told(goclaw: Shell, database: FakeControl)
     others = [replace(fake_names.SENT, id=number) for number in range(2000, 1000, -1)]
     database.messages.rows = [*others, DEAD]
     got = goclaw("deliveries", "list", "--chat", "local")
-    assert got.out == "no messages\n"
+    assert got.out == "no matching messages; to list all: goclaw deliveries list\n"
     assert "searched only the newest 1000 messages" in got.err
     assert goclaw("deliveries", "list", "--chat", "-1001", "--limit", "9").err == ""
 

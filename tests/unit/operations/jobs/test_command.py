@@ -113,7 +113,7 @@ def test_a_job_of_another_release_does_not_hide_the_others(goclaw: Shell, jobs: 
     (["--state", "paused"], ["tea"]),
     (["--state", "completed"], ["standup"]),
     (["--name", "EA"], ["tea"]),
-    (["--agent", "nobody"], []),
+    (["--agent", "helper"], []),
     (["--owner", "telegram:direct:5"], []),
     (["--limit", "1"], ["poll"]),
     ([], ["poll", "tea"]),

@@ -52,7 +52,7 @@ def test_no_run_of_a_kind_is_told_from_no_run_at_all(
 
     monkeypatch.setattr(database.stored_runs, "runs", none)
     assert goclaw("runs", "list").out == "no runs yet\n"
-    assert "goclaw runs list" in goclaw("runs", "list", "--agent", "nobody").out
+    assert "goclaw runs list" in goclaw("runs", "list", "--agent", "helper").out
 
 
 def test_a_terminal_gets_as_much_of_an_id_as_names_the_run(
