@@ -17,7 +17,7 @@ import typer
 from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli import completion
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.output import Printer, full_width, plain
+from goclaw_py.cli.output import Printer, folded, full_width, plain, show_text
 from goclaw_py.cli.progress import progress, report
 from goclaw_py.core.errors import GoclawError, NoGateway
 
@@ -310,7 +310,7 @@ def confirm(question: str, *, yes: bool, shown: Iterable[str] = ()) -> None:
     if not sys.stdin.isatty():
         raise typer.BadParameter(f"{plain(question)} Without a terminal, confirm with --yes")
     for line in shown:
-        typer.echo(plain(line), err=True)
+        show_text(line, err=True)
     if not is_agreed(plain(question)):
         raise typer.Abort
 
@@ -325,7 +325,8 @@ def is_agreed(question: str) -> bool:
     Not ``typer.confirm``: it takes Ctrl-C for a no, and answers a typing error in its own words.
     """
     while True:
-        typer.echo(f"{question} [y/N]: ", nl=False, err=True)
+        shown = "\n".join(folded(f"{question} [y/N]:", err=True))
+        typer.echo(f"{shown} ", nl=False, err=True)
         line = sys.stdin.readline()
         if not line:
             raise EOFError  # Ctrl-D

@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 
 from goclaw_py.cli.context import Cli
 from goclaw_py.cli.exits import EXPLAINED, ExitCode, code_of
+from goclaw_py.cli.output import folded
 from goclaw_py.cli.tree import CommandTree
 from goclaw_py.core.errors import GoclawError, NoGateway, UnknownJob
 from goclaw_py.core.redaction import Redactor
@@ -81,23 +82,29 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except TyperException as error:
-        typer.echo(_wrong_usage(error), err=True)
+        _say(_wrong_usage(error))
         return error.exit_code
     except typer.Abort:
         typer.echo("goclaw: aborted", err=True)
         return ExitCode.FAILED
     except GoclawError as error:
         for line in _with_cure(error).splitlines():
-            typer.echo(f"goclaw: {line}", err=True)
+            _say(f"goclaw: {line}")
         return code_of(error)
     except OSError as error:
-        typer.echo(f"goclaw: {_of_the_system(error)}", err=True)
+        _say(f"goclaw: {_of_the_system(error)}")
         return ExitCode.FAILED
     if code == ExitCode.INTERRUPTED:
         # In a terminal ^C stands behind a question or what was typed.
         start = "\n" if sys.stdin.isatty() and sys.stderr.isatty() else ""
         typer.echo(f"{start}goclaw: interrupted", err=True)
     return code if isinstance(code, int) else ExitCode.OK
+
+
+def _say(error: str) -> None:
+    # The help of a group has lines of its own.
+    lines = error.splitlines() if "\n" in error else folded(error, err=True)
+    typer.echo("\n".join(lines), err=True)
 
 
 def _with_cure(error: GoclawError) -> str:

@@ -309,13 +309,14 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
         typer.echo("\n".join(folded(plain(value), f"{name:<{width}}  ")))
 
 
-def folded(text: str, start: str = "") -> list[str]:
+def folded(text: str, start: str = "", *, err: bool = False) -> list[str]:
     """Return a text in lines that fit the terminal, between words; in a pipe as it is.
 
-    The first line begins with ``start``, the others with as many blanks.
+    The first line begins with ``start``, the others with as many blanks. ``err``: the text goes to
+    standard error.
     """
     blank = " " * len(start)
-    if not sys.stdout.isatty():
+    if not (sys.stderr if err else sys.stdout).isatty():
         return (start + text.replace("\n", f"\n{blank}")).split("\n")
     from rich.console import Console  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -328,6 +329,11 @@ def folded(text: str, start: str = "") -> list[str]:
         for part in Text(line).wrap(console, room) or [Text()]
     ]
     return [f"{blank if number else start}{part}".rstrip() for number, part in enumerate(parts)]
+
+
+def show_text(text: str, start: str = "", *, err: bool = False) -> None:
+    """Print a text that may come from a chat, folded on a terminal."""
+    typer.echo("\n".join(folded(plain(text), start, err=err)), err=err)
 
 
 # ---------------------------------------------------------------------------- times

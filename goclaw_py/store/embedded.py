@@ -223,11 +223,12 @@ def _serve(cluster: ServerFolder, wait: _Wait, *, limit_s: float) -> RunningServ
             cluster.signal_holders(sign)
             patience_s, sign = next(remedies, (patience_s, sign))
             silent_since = time.monotonic()
-        wait.pause(lambda: f"PostgreSQL is not ready; its last log line: {_last_line(cluster)}")
+        wait.pause(lambda: _starting(cluster.last_words()))
 
 
-def _last_line(cluster: ServerFolder) -> str:
-    return cluster.last_words().rpartition("\n")[2] or "(nothing)"
+def _starting(log: str) -> str:
+    line = log.rpartition("\n")[2]
+    return f"PostgreSQL is not ready; its last log line: {line}" if line else "starting PostgreSQL"
 
 
 def _end(cluster: ServerFolder) -> bool:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from goclaw_py.cli.context import cli
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.output import plain, show_json
+from goclaw_py.cli.output import show_json, show_text
 from goclaw_py.cli.progress import progress
 from goclaw_py.core.text import count
-
-if TYPE_CHECKING:
-    from goclaw_py.cli.doctor.checks import DoctorReport
 
 _MARKS = {"ok": "ok   ", "hint": "hint ", "wrong": "WRONG"}
 
@@ -37,7 +34,9 @@ def doctor(
     else:
         for level in ("wrong", "hint", "ok"):
             for report in (one for one in reports if one.level == level):
-                typer.echo(_words(report))
+                show_text(f"{report.subject}: {report.fact}", f"{_MARKS[report.level]}  ")
+                if report.cure:
+                    show_text(report.cure, "       → ")
         typer.echo(f"\n{_summary([report.level for report in reports])}")
     if any(report.level == "wrong" for report in reports):
         raise typer.Exit(ExitCode.FAILED)
@@ -47,8 +46,3 @@ def _summary(levels: Sequence[str]) -> str:
     problems, hints = levels.count("wrong"), levels.count("hint")
     found = "No problems" if not problems else count(problems, "problem")
     return f"{found}, {count(hints, 'hint')}." if hints else f"{found}."
-
-
-def _words(report: DoctorReport) -> str:
-    text = f"{_MARKS[report.level]}  {report.subject}: {plain(report.fact)}"
-    return f"{text}\n       → {plain(report.cure)}" if report.cure else text

@@ -30,10 +30,10 @@ from goclaw_py.cli.output import (
     Column,
     clock,
     one_line,
-    plain,
     short_id,
     show_facts,
     show_table,
+    show_text,
     since,
 )
 from goclaw_py.core.display_names import address
@@ -288,9 +288,11 @@ def show_record(record: RunRecord, names: DisplayNames) -> None:
         typer.echo()
         show_table(_STEPS, [_step(step) for step in record.steps], empty="")
     if run.prompt and not any(stored.entry.role is Role.USER for stored in record.entries):
-        typer.echo(f"\nprompt\n{plain(run.prompt)}")
+        typer.echo("\nprompt")
+        show_text(run.prompt)
     for stored in record.entries:
-        typer.echo(f"\n{clock(stored.at)}  {stored.entry.role.value}\n{plain(stored.entry.text)}")
+        typer.echo(f"\n{clock(stored.at)}  {stored.entry.role.value}")
+        show_text(stored.entry.text)
     if not record.entries:
         nothing = "no history entries" if run.outcome else "history is stored when the run ends"
         typer.echo(f"\n{nothing}")

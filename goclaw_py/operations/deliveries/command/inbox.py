@@ -59,7 +59,7 @@ def list_(
     watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
-    """List incoming messages without an answer, newest first: those that failed, or --state."""
+    """List incoming messages without an answer, newest first."""
     wanted = IncomingState.WAITING if waiting else IncomingState(state)
 
     async def ask(control: Control) -> list[DeadLetter]:

@@ -14,7 +14,7 @@ from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.context import AsJson, answer, cli, is_live, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Printer, plain, show_json
+from goclaw_py.cli.output import Printer, show_json, show_text
 from goclaw_py.cli.progress import report
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import AgentName, HeartbeatRunId
@@ -130,7 +130,7 @@ def _dry_run(ctx: typer.Context, agent: str | None, *, as_json: bool) -> None:
 
     def show(found: tuple[DryRunReport, Heartbeat]) -> None:
         for line in dry_run_lines(*found):
-            typer.echo(plain(line))
+            show_text(line)
 
     answer(ctx, ask, Printer(DryRunReport, show, as_json, lambda found: found[0]))
 
@@ -227,12 +227,12 @@ def _say_heartbeat_run(
         # The words behind it have the reason of a skip.
         word = outcome_text(outcome).partition(":")[0]
         result = outcome_words(heartbeat_run).removeprefix("it was skipped: ")
-        typer.echo(plain(f"{word}{f' ({facts})' if facts else ''}: {result}"))
+        show_text(f"{word}{f' ({facts})' if facts else ''}: {result}")
         if todo := advice(heartbeat_run, heartbeat):
             typer.echo(todo)
         if heartbeat_run.status in _SPEAKS and (said := words.summary(heartbeat_run)):
             typer.echo("Reply:")
-            typer.echo(plain(said))
+            show_text(said)
     if heartbeat_run.status in OPEN:
         typer.echo(
             f"goclaw: still in progress; see: goclaw heartbeat runs {heartbeat_run.agent}", err=True
@@ -315,8 +315,8 @@ def _change(
         show_json(HeartbeatAnswer, answer_of(view))
         return view
 
-    typer.echo(plain(f"{view.heartbeat.agent}: {said.state_words(view)}"))
-    typer.echo(plain(said.why(view)[1]))
+    show_text(f"{view.heartbeat.agent}: {said.state_words(view)}")
+    show_text(said.why(view)[1])
     if not live:
         typer.echo(words.NO_GATEWAY, err=True)
     return view
@@ -389,7 +389,7 @@ def done(
 
 def _show_note(line: str, *, as_json: bool) -> None:
     """Print a line before a list; with ``--json`` on standard error."""
-    typer.echo(plain(line), err=as_json)
+    show_text(line, err=as_json)
 
 
 # ---------------------------------------------------------------------------- events
@@ -426,10 +426,10 @@ def event(
         return
     if now and (silence := said.silence(view)):
         # Its run is skipped, and the event waits.
-        typer.echo(plain(f"{told.agent} does not read the event now: {silence}."))
+        show_text(f"{told.agent} does not read the event now: {silence}.")
     else:
         when = "now, in a heartbeat run" if now else "in its next heartbeat run"
-        typer.echo(plain(f"{told.agent} reads the event {when}."))
-    typer.echo(plain(said.why(view)[1]))
+        show_text(f"{told.agent} reads the event {when}.")
+    show_text(said.why(view)[1])
     if not live:
         typer.echo(words.NO_GATEWAY, err=True)

@@ -10,7 +10,7 @@ import typer
 from goclaw_py.cli.context import AsJson, answer, cli, confirm
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Printer, plain, show_json
+from goclaw_py.cli.output import Printer, show_json, show_text
 from goclaw_py.operations.jobs import HELP
 from goclaw_py.operations.jobs.command import add, imports, show
 from goclaw_py.operations.jobs.command.texts import (
@@ -118,7 +118,7 @@ def delete(
     confirm(f"Delete {label(found)}?", yes=yes)
 
     def show(gone: Job) -> None:
-        typer.echo(plain(f"deleted {label(gone)}"))
+        show_text(f"deleted {label(gone)}")
 
     def document(gone: Job) -> dict[str, str]:
         return {"deleted": gone.spec.slug, "id": gone.id}

@@ -12,7 +12,7 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import named
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames
-from goclaw_py.cli.output import Printer, plain, when
+from goclaw_py.cli.output import Printer, plain, show_text, when
 from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import JobError, UnknownJob
 from goclaw_py.core.ids import Owner
@@ -191,20 +191,20 @@ def next_runs(*, as_json: bool) -> Printer[JobSnapshot]:
 
 def _show_next(found: JobSnapshot) -> None:
     job = found.job
-    typer.echo(plain(f"{label(job)}: {plan(job)}"))
+    show_text(f"{label(job)}: {plan(job)}")
     for number, at in enumerate(found.ahead):
         typer.echo(f"{'' if number else 'next':<6}{when(at, found.now, job.spec.zone)}")
     if job.state.value == "paused":
         typer.echo(f"the job is paused; to resume it: goclaw jobs resume {job.spec.slug}")
     elif found.obstacle:
-        typer.echo(plain(f"no upcoming run: {found.obstacle}"))
+        show_text(f"no upcoming run: {found.obstacle}")
     if found.no_route:
         text = f"results cannot be delivered now: {found.no_route}"
-        typer.echo(plain(f"warning: {text}; they are kept until they can be"), err=True)
+        show_text(f"warning: {text}; they are kept until they can be", err=True)
     if found.new_session:
         meant = f"; did you mean {found.similar_session}?" if found.similar_session else ""
         text = f"there is no session {job.spec.session!r}, so the first run begins it{meant}"
-        typer.echo(plain(f"warning: {text}"), err=True)
+        show_text(f"warning: {text}", err=True)
 
 
 def label(job: Job) -> str:

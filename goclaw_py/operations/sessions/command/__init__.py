@@ -27,7 +27,7 @@ from goclaw_py.cli.context import (
 )
 from goclaw_py.cli.messages.display import Yes, moment
 from goclaw_py.cli.names import DisplayNames, with_names
-from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_table
+from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_table, show_text
 from goclaw_py.core.errors import NotAccepted, NotFound, SessionBusy
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.text import count
@@ -151,7 +151,8 @@ def _show(answered: SessionHistory, names: DisplayNames) -> None:
     )
     for stored in answered.entries:
         who = stored.entry.role.value
-        typer.echo(f"\n{clock(stored.at)}  {who}\n{plain(stored.entry.text)}")
+        typer.echo(f"\n{clock(stored.at)}  {who}")
+        show_text(stored.entry.text)
 
 
 @app.command()

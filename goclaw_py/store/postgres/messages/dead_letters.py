@@ -34,9 +34,9 @@ _SQL = queries("dead_letters")
 _INBOX = queries("inbox")
 
 _STATEMENTS: Final = {
-    IncomingState.FAILED: "ended",
-    IncomingState.WAITING: "waiting",
-    IncomingState.DISMISSED: "dismissed",
+    IncomingState.FAILED: _SQL["ended"],
+    IncomingState.WAITING: _SQL["waiting"],
+    IncomingState.DISMISSED: _SQL["dismissed"],
 }
 
 
@@ -73,7 +73,7 @@ class PostgresDeadLetters(PostgresPart):
 
     async def dead_letters(self, query: DeadLetterQuery = ALL_DEAD_LETTERS) -> list[DeadLetter]:
         page = page_columns(query.limit, query.before, query.only)
-        found = await self._pool.fetch(_SQL[_STATEMENTS[query.state]], *page)
+        found = await self._pool.fetch(_STATEMENTS[query.state], *page)
         return [rows.dead_letter(row) for row in found]
 
     async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> DeadLetterCounts:
