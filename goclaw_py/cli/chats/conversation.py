@@ -27,10 +27,10 @@ SEEN_ROWS: Final = 1000
 """How many unsent messages ``settled`` checks, which is the largest page of the API."""
 
 _LOOK_S: Final = 0.3
-_DELAY_S: Final = 1.0
-"""After how long without a confirmation a person reads that a message is kept."""
-
 _RETRY_S: Final = (0.5, 1.0, 2.0, 5.0)
+_KEPT: Final = "Not sent yet: your message is kept, and sent as soon as the gateway takes it."
+"""Said at the second failure: without a gateway nothing else would."""
+
 _ANSWERED: Final = (Outcome.COMPLETED, Outcome.INTERRUPTED)
 _UNSENT: Final = (OutboxState.WAITING, OutboxState.SENDING)
 
@@ -177,25 +177,17 @@ class TerminalConversation:
     async def _say(self, text: str) -> None:
         self._count += 1
         message_id = f"{self._prefix}-{self._count}"
-        note = asyncio.ensure_future(self._note_delay())
-        try:
-            for attempt in range(1_000_000):
-                try:
-                    await self._terminals.say(self._chat, message_id, text, agent=self._agent)
-                except (StoreUnavailable, NoGateway) as error:
-                    if isinstance(error, NoGateway) and not self._outlives:
-                        raise
-                    await asyncio.sleep(_RETRY_S[min(attempt, len(_RETRY_S) - 1)])
-                else:
-                    return
-        finally:
-            await _end([note])
-
-    async def _note_delay(self) -> None:
-        """Say after a moment that a message waits: without a gateway nothing else would."""
-        await asyncio.sleep(_DELAY_S)
-        text = "Not sent yet: your message is kept, and sent as soon as the gateway takes it."
-        await self._terminal.write(self._transcript.note(text))
+        for attempt in range(1_000_000):
+            try:
+                await self._terminals.say(self._chat, message_id, text, agent=self._agent)
+            except (StoreUnavailable, NoGateway) as error:
+                if isinstance(error, NoGateway) and not self._outlives:
+                    raise
+                if attempt == 1:
+                    await self._terminal.write(self._transcript.note(_KEPT))
+                await asyncio.sleep(_RETRY_S[min(attempt, len(_RETRY_S) - 1)])
+            else:
+                return
 
     def interrupt(self) -> None:
         """Handle Ctrl-C: stop the run; a second time within two seconds: quit."""
