@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic
 
@@ -25,7 +25,7 @@ from goclaw_py.core.run_events import RunNote
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import NewRun, Place, RunEnd
 from goclaw_py.records.bound import BoundStore
-from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
+from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask, prompt_words
 from goclaw_py.runs.approval_port import Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.events.broker import RunEventBroker, ended_elsewhere
@@ -70,7 +70,7 @@ class ScheduledRun(Generic[ExecutionT]):
 
     execution: ExecutionT
     run: NewRun
-    progress: RunRecorder = field(default_factory=RunRecorder)
+    progress: RunRecorder
     beginning: RunStart | None = None
 
 
@@ -137,7 +137,9 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
     ) -> None:
         """Submit a run of an execution to the scheduler."""
         execution.run, execution.session = run.id, run.session
-        self._runs[run.id] = ScheduledRun(execution, run)
+        # Known before its start, for operators who look at what waits.
+        progress = RunRecorder(prompt=prompt_words(self.prompt(execution)))
+        self._runs[run.id] = ScheduledRun(execution, run, progress)
         self._shared.feed.on_requested(run)
         self._dispatcher.submit(
             Request(

@@ -206,6 +206,12 @@ class ListFilters:
         return self.path + (f"?{urlencode(query)}" if query else "") + self.anchor
 
 
+def page_number(query: Query) -> int:
+    """Return the number of the page of a list in an address, from 1; 1 for an unknown one."""
+    text = query.get("page", "")
+    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) <= 6 else 1
+
+
 def params_of(*names: str) -> tuple[str, ...]:
     """Return the parameters of a page with these filters."""
     return (TAB, *PLACES, *names)

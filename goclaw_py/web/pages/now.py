@@ -15,10 +15,19 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.text import count
 from goclaw_py.scheduler.snapshots import in_line
 from goclaw_py.scheduler.views import LaneView, RunView
 from goclaw_py.web.pages.figures import RecentTotals, figures
-from goclaw_py.web.pages.filters import Field, ListFilters, back_to_rows, of_agent, params_of
+from goclaw_py.web.pages.filters import (
+    Field,
+    ListFilters,
+    back_to_rows,
+    of_agent,
+    page_number,
+    params_of,
+    query_of,
+)
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN_SLOTS: Final = 40
@@ -51,14 +60,12 @@ def routes(service: PageServices) -> list[Route]:
     async def load(query: Query) -> Facts:
         # All that the page shows is of one instant.
         status = await service.control.lanes.status()
-        fields = (
-            await of_agent(service.control),
-            Field("search", "Search", placeholder="session or prompt"),
-        )
-        filters = ListFilters("/", "runs", query, fields)
+        filters = await _filters(service, query)
         runs = await _matching(service, status.runs, filters)
         working = [run for run in runs if run.waits_for is None]
         waiting = in_line(runs)
+        # The last page, if runs have started meanwhile.
+        number = min(page_number(query), max(1, -(-len(waiting) // SHOWN_RUNS)))
         all_waiting = in_line(status.runs)
         since = min((_since(status.now, run) for run in all_waiting), default=None)
         backlog = status.backlog
@@ -79,15 +86,20 @@ def routes(service: PageServices) -> list[Route]:
             ],
             "bars": list(map(_bar, status.lanes)),
             "working": working[:SHOWN_RUNS],
-            "waiting": waiting[:SHOWN_RUNS],
+            "waiting": waiting[(number - 1) * SHOWN_RUNS : number * SHOWN_RUNS],
+            "all_waiting": len(waiting),
+            "number": number,
+            "most": SHOWN_RUNS,
             "elsewhere": sum(peer.waiting for peer in status.peers),
             "since": partial(_since, status.now),
-            "more": sum(max(0, len(some) - SHOWN_RUNS) for some in (working, waiting)),
+            "more": max(0, len(working) - SHOWN_RUNS),
         }
 
     async def stop(request: Request) -> Response:
         fields = await form(request)
         session = fields.get("session", "")
+        if fields.get("all") == "waiting":
+            return _back(fields, await _drop_waiting(service, query_of(fields.get("rows", ""))))
         if not session:
             raise HTTPException(422, "session: is required")
         run = fields.get("run")
@@ -102,6 +114,26 @@ def routes(service: PageServices) -> list[Route]:
 
     page = Page("/", "now", "Now", load, params_of(*_FILTERS))
     return [*service.routes(page), Route("/stop", stop, methods=["POST"])]
+
+
+async def _filters(service: PageServices, query: Query) -> ListFilters:
+    fields = (
+        await of_agent(service.control),
+        Field("search", "Search", placeholder="session or prompt"),
+    )
+    return ListFilters("/", "runs", query, fields)
+
+
+async def _drop_waiting(service: PageServices, query: Query) -> str:
+    """Drop the waiting runs that filters select; return the notice."""
+    filters = await _filters(service, query)
+    runs = await _matching(service, (await service.control.lanes.status()).runs, filters)
+    done = 0
+    # The last one first: fewer of them start meanwhile, and are stopped.
+    for run in reversed(in_line(runs)):
+        report = await service.control.sessions.stop(run.session, everything=False, run=run.id)
+        done += len(report.dropped) + len(report.stopped)
+    return f"dropped {count(done, 'run')}" if done else "nothing"
 
 
 async def _matching(

@@ -292,6 +292,8 @@ class FakeSessions:
         self._control._here("stop", session, everything, *([] if run is None else [run]))
         if everything:
             return views.StopReport((RUN_ID,), (RunId("d1"), RunId("d2")))
+        if run in {one.id for one in self._control.snapshot.runs if one.waits_for}:
+            return views.StopReport(dropped=(run,))
         return views.StopReport(already_stopping=True)
 
     async def get(self, key: str) -> store.Session:

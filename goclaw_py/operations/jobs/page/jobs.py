@@ -48,6 +48,7 @@ from goclaw_py.web.pages.filters import (
     back_to_rows,
     given,
     of_agent,
+    page_number,
     params_of,
     query_of,
 )
@@ -275,7 +276,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
     jobs = service.control.jobs
     filters = await _filters(service, query)
     values, state = filters.values, filters.show
-    number = _page_number(query.get("page", ""))
+    number = page_number(query)
     asked = replace(_job_query(filters), offset=(number - 1) * SHOWN)
     page, counts, settings, stale = await asyncio.gather(
         jobs.search(asked, BY),
@@ -295,9 +296,8 @@ async def _list(service: PageServices, query: Query) -> Facts:
         "remark": partial(remark, is_enabled=settings.enabled),
         "total": whole.get(state, 0),
         "enabled": settings.enabled,
-        "first": asked.offset + 1,
         "number": number,
-        "last": -(-whole.get(state, 0) // SHOWN),
+        "most": SHOWN,
         "filters": replace(filters, tabs=tuple(Tab(one, whole.get(one, 0)) for one in _STATES)),
         "place_of": _place_of,
         "named": [*{_place_of(job.owner) for job in page.jobs}, _place_of(values.get("owner", ""))],
@@ -313,10 +313,6 @@ def _place_of(owner: str) -> str:
 def _title(job: Job) -> str:
     """Return the title of a job on one line; what turns its direction would turn its row, too."""
     return visible_line(job.spec.title) or job.spec.slug
-
-
-def _page_number(text: str) -> int:
-    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) <= 6 else 1
 
 
 async def found(service: PageServices, name: str) -> Job:

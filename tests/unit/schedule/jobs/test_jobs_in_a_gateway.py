@@ -22,6 +22,7 @@ from goclaw_py.runs.instructions import Instructions
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import Job, JobState, Notify, TargetKind
 from goclaw_py.schedule.jobs.schedule import Schedule
+from goclaw_py.scheduler.views import RunProgress
 from goclaw_py.testing.agents import Block, Emitting, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, until
 from tests.support.jobs import (
@@ -419,3 +420,15 @@ async def test_the_history_of_its_session_marks_what_a_job_asked(kind: str) -> N
         asked = [one.entry.text for one in entries if one.entry.role is Role.USER]
         assert asked[-2:] == ["[scheduler:daily] report"] * 2
         assert ("hello" in asked) == (kind == "main")
+
+
+async def test_operators_see_the_words_of_runs_of_jobs_also_while_they_wait() -> None:
+    """SPEC OPS-3: as of messages, or one of several could not be dropped."""
+    async with a_process(ScriptedAgent(lambda _: [Block()])) as gateway:
+        for slug, words in (("a", "water the garden"), ("b", "read the\nnews")):
+            job = await make(gateway, Wanted(every(600), words, slug))
+            assert isinstance(await service(gateway).run_now(job.id, OPERATOR), StartedNow)
+        begun, waiting = (await gateway.control.runs.active()).runs
+        assert (begun.activity and begun.activity.prompt) == "water the garden"
+        assert waiting.waits_for is not None
+        assert waiting.activity == RunProgress("read the news")

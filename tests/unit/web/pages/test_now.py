@@ -142,8 +142,33 @@ async def test_health_names_providers_that_are_down(browser: Browser, control: F
 async def test_of_a_crowd_the_first_are_shown(browser: Browser, control: FakeControl) -> None:
     runs = tuple(replace(fakes.RUNNING, id=RunId(f"run-{n:03}")) for n in range(107))
     control.snapshot = replace(fakes.STATUS, runs=runs)
-    said = await browser.says("/", "7 more are not shown")
+    said = await browser.says("/", "7 more runs:", "/runs?show=running&range=all")
     assert said.count('<tr id="run-') == SHOWN_RUNS
+
+
+async def test_all_waiting_runs_are_found_and_dropped(
+    browser: Browser, control: FakeControl
+) -> None:
+    """Also those of other pages, and only those that match; the last in line first."""
+    many = range(SHOWN_RUNS + 7)
+    runs = [
+        replace(fakes.WAITING, id=RunId(f"run-{n:03}"), for_s=1000 - n, agent=AgentName("main"))
+        for n in many
+    ]
+    other = replace(fakes.WAITING, id=RunId("other"), agent=AgentName("helper"))
+    control.snapshot = replace(fakes.STATUS, runs=(fakes.RUNNING, other, *runs))
+    said = await browser.says("/?agent=main", "1 to 100 of 107", "Drop all 107 that match")
+    assert 'id="run-run-106"' not in said
+    assert "goclaw runs" not in said
+    for page in (2, 9):
+        said = await browser.says(f"/?agent=main&page={page}", "101 to 107 of 107")
+        assert 'id="run-run-106"' in said
+    place = "/?agent=main&notice=dropped+107+runs"
+    control.calls.clear()
+    await browser.leads("/stop", place, all="waiting", rows="agent=main")
+    stopped = [call[3] for call in control.calls if call[0] == "stop"]
+    assert stopped == [run.id for run in reversed(runs)]
+    await browser.leads("/stop", "/?search=none&notice=nothing", all="waiting", rows="search=none")
 
 
 @pytest.mark.parametrize(("fields", "place"), [
