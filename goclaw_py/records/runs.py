@@ -466,7 +466,7 @@ class RunStore(Protocol):
         """
 
     async def run_times(self, span: DaySpan) -> list[DayTimes]:
-        """Return each day of ``span``, in order, with its runs and how long people waited."""
+        """Return each day of ``span``, in order, with its runs and the times that were waited."""
 
     async def message_counts(self, span: DaySpan) -> MessageCounts:
         """Return the messages received (no subagent results) and delivered, deleted ones too."""

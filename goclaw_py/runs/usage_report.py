@@ -261,14 +261,14 @@ class UsageTable:
 
 @dataclass(frozen=True, slots=True)
 class DayTimes:
-    """The ended runs that started on a day or in an hour, their usage, and how long people waited.
+    """The ended runs that started on a day or in an hour, with usage and waiting times.
 
-    The times, in seconds, are median and 95th percentile over runs of chats; None without one.
+    The times, in seconds, are median and 95th percentile; None without such a run.
 
     Args:
         failed: Runs without an answer that no person asked for.
-        wait_s: From the message to the start of the run.
-        first_text_s: From the message to the first text of the reply.
+        wait_s: From the message, or from when a job or heartbeat was due, to the start of the run.
+        first_text_s: From the message to the first text of the reply; of runs of chats.
         hour: The start of the hour; None if it is a whole day.
     """
 

@@ -246,8 +246,8 @@ async def test_the_groups_that_cost_most_come_first(world: World) -> None:
     assert (few.rows, few.total, few.left_out) == (found.rows[:2], found.total, 2)
 
 
-async def test_the_times_that_people_waited_are_told_for_each_day(world: World) -> None:
-    """Of chats alone; whoever was not answered is in no time to the first text."""
+async def test_the_times_that_runs_and_people_waited_are_told_for_each_day(world: World) -> None:
+    """All runs wait to start; for a first text only people, if they were answered."""
     base = new_run("x").started_at
     runs = [  # seconds of waiting, until the first text, outcome, trigger
         (1, 3, Outcome.COMPLETED, Trigger.CHAT), (2, 5, Outcome.COMPLETED, Trigger.CHAT),
@@ -266,7 +266,7 @@ async def test_the_times_that_people_waited_are_told_for_each_day(world: World) 
     before, today = await world.b.run_times(span)
     assert before == DayTimes(T0.date() - timedelta(days=1))
     assert (today.day, today.runs, today.failed) == (T0.date(), 5, 2)
-    assert today.wait_s == pytest.approx((1.5, 7.95))
+    assert today.wait_s == pytest.approx((2.0, 401.8))
     assert today.first_text_s == pytest.approx((4.0, 4.9))
     assert today.used == (await world.b.usage([], span)).total
 

@@ -40,7 +40,7 @@ class UsageReports:
 
     @operation("GET /api/usage/times", Least.VIEWER)
     async def times(self, query: UsageQuery) -> list[DayTimes]:
-        """Return the days of a query, or their hours, with runs and how long people waited.
+        """Return the days of a query, or their hours, with runs and the times that were waited.
 
         Hours that have not begun are left out. The groups of the query are ignored. Raises
         ``BadUsageQuery``.

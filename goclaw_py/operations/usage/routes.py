@@ -89,7 +89,7 @@ def usage_routes(control: Control) -> APIRouter:
         *,
         hours: Hours = False,
     ) -> list[DayTimes]:
-        """Get for each day, or with `hours` each hour, runs, messages, and how long people waited.
+        """Get for each day, or with `hours` each hour, runs, messages, and waiting times.
 
         `runs` have ended, `failed` of them without an answer that a person asked for.
         Times are of runs of chats, in seconds: median and 95th percentile.

@@ -70,7 +70,8 @@ left join (
 
 -- name: times
 -- Sum the usage of the ended runs of each day, with the number of those that failed ($2 has their
--- outcomes), and median and 95th percentile of the times that people waited. $1 as above. Each day
+-- outcomes), and median and 95th percentile of the times that runs waited to start, and people for
+-- the first text. $1 as above. Each day
 -- is a range of an index that includes all columns, which costs less than to find the day of each run.
 select d.day, r.*
 from generate_series(1, cardinality($1::timestamptz[]) - 1) as d (day)
@@ -86,7 +87,7 @@ cross join lateral (
         count(*) filter (where outcome = any ($2::text[])) as failed,
         percentile_cont(array[0.5, 0.95]) within group (
             order by greatest(started_at - submitted_at, interval '0')
-        ) filter (where trigger = 'chat' and submitted_at is not null) as wait,
+        ) filter (where submitted_at is not null) as wait,
         percentile_cont(array[0.5, 0.95]) within group (
             order by greatest(first_text_at - submitted_at, interval '0')
         ) filter (where trigger = 'chat' and first_text_at - submitted_at is not null) as first_text

@@ -102,9 +102,9 @@ def counted_messages(
 
 
 def _times(day: date, runs: list[tuple[NewRun, RunEnd]]) -> DayTimes:
-    chats = [(new.submitted_at, new, end) for new, end in runs if new.trigger is Trigger.CHAT]
-    waits = [_seconds(asked, new.started_at) for asked, new, _ in chats if asked]
-    firsts = [_seconds(asked, end.first_text_at) for asked, _, end in chats
+    chats = [(new.submitted_at, end) for new, end in runs if new.trigger is Trigger.CHAT]
+    waits = [_seconds(new.submitted_at, new.started_at) for new, _ in runs if new.submitted_at]
+    firsts = [_seconds(asked, end.first_text_at) for asked, end in chats
               if asked and end.first_text_at]  # fmt: skip
     failed = sum(end.outcome in FAILURES for _, end in runs)
     used = total_of(used_by(end.usage) for _, end in runs)
