@@ -51,7 +51,7 @@ def _state(view: HeartbeatView) -> str:
 _READER: Final = replace(
     OPERATOR,
     turn_on="It can be turned on here.",
-    add_item="Add an item to the checklist on its page.",
+    add_item="",  # the page has a link to its form
     unmute="It can be unmuted here.",
 )
 """Who reads the pages, and has their buttons."""
