@@ -42,7 +42,7 @@ from goclaw_py.web.pages import now
 from goclaw_py.web.pages.chat import files as chat_files
 from goclaw_py.web.pages.chat import page as chat_page
 from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
-from goclaw_py.web.pages.rendering import THEMES, Assets, Pages
+from goclaw_py.web.pages.rendering import NAVIGATION, THEMES, Assets, Pages
 from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, form
 from goclaw_py.web.pages.signing_in.pages import SignInPages, own_place
 from goclaw_py.web.sealing import SEAL, sealed
@@ -187,6 +187,7 @@ class _Faults:
                 "path": request.url.path,
                 "error": text,
                 "status": status,
+                "back": _list_of(request.url.path, is_absent=status == 404),
             }
             answer = self.service.answer(request, "error.html", facts, status)
         else:
@@ -194,6 +195,14 @@ class _Faults:
             answer = Response(body, status, media_type="application/json")
         answer.headers.update(headers or {})
         return answer
+
+
+def _list_of(path: str, *, is_absent: bool) -> tuple[str, str]:
+    """Return address and name of the list of a page that failed; the first page if it has none."""
+    for address, name in NAVIGATION:
+        if path.startswith(f"{address}/") or (path == address and not is_absent):
+            return address, name
+    return "/", "Now"
 
 
 class _Sealed:
