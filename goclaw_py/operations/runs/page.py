@@ -231,7 +231,7 @@ def _chosen(query: Query, now: datetime) -> tuple[datetime, datetime] | None:
         return None
     since = _instant("From", query["from"])
     until = _instant("To", query["to"]) if "to" in query else now
-    if not timedelta(0) < until - since <= timedelta(days=366):
+    if not timedelta(0) <= until - since <= timedelta(days=366):
         raise HTTPException(422, "To: the time must be after the one in From, by a year at most")
     return since, max(until, since + SHORTEST)
 

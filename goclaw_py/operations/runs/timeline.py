@@ -13,6 +13,7 @@ from typing import Final
 
 from goclaw_py.core.ids import LaneName
 from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.text import count
 from goclaw_py.records import RunDensity, RunSpan
 
 WIDTH: Final = 100.0
@@ -126,7 +127,7 @@ def _heap(
     counted = [
         f"{part[meaning]:,} {_NAMES[meaning]}" for meaning in _WORST_FIRST if meaning in part
     ]
-    words = f"{sum(part.values()):,} runs: {', '.join(counted)}"
+    words = f"{count(sum(part.values()), 'run')}: {', '.join(counted)}"
     width = WIDTH / PARTS
     return Heap(number * width + 0.05, width - 0.1, tuple(bars), words, at, at + step)
 

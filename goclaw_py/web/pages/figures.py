@@ -46,6 +46,7 @@ class Figure:
     Args:
         value: A time is shown as an age.
         note: What it is compared with.
+        is_lasting: The time is a beginning, and shown is how long ago that is.
         days: The same for each day; empty if it has no history.
     """
 
@@ -55,6 +56,7 @@ class Figure:
     note: str = ""
     days: Days = ()
     is_bad: bool = False
+    is_lasting: bool = False
 
     @property
     def bars(self) -> tuple[int, ...]:
@@ -166,9 +168,10 @@ def figures(
             on_others(queued) if queued else "",
         ),
     ]
-    queued_since = [Figure("queued since", since, "#waiting")] if since is not None else []
+    oldest = Figure("oldest wait", since, "#waiting", is_lasting=True)
+    oldest_wait = [oldest] if since is not None else []
     if totals is None:
-        return found + queued_since
+        return found + oldest_wait
     *_, before, today = totals.failed
     failed = Figure(
         "failed today",
@@ -188,7 +191,7 @@ def figures(
         f"{_dollars(average)} a day before" if average else "",
         totals.cost,
     )
-    return [*found, failed, *queued_since, next_job, cost]
+    return [*found, failed, *oldest_wait, next_job, cost]
 
 
 def _dollars(amount: float) -> str:

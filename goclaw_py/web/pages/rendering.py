@@ -44,6 +44,7 @@ _CLOSED_BY: Final = {
 _MARKS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _EXACT: Final = Markup(" data-exact")
 _CLOCK: Final = Markup(" data-clock")
+_LASTING: Final = Markup(" data-lasting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +185,7 @@ class Pages:
         self._templates.filters.update(
             when=when,
             lasts=lasts,
+            second="{:%Y-%m-%d %H:%M:%S}".format,
             seconds=seconds,
             short=short_id,
             address=address,
@@ -293,15 +295,18 @@ def with_closed_marks(value: object) -> object:
     return value + "".join(reversed(ends))
 
 
-def when(value: datetime | None, *, exact: bool = False, clock: bool = False) -> Markup:
+def when(
+    value: datetime | None, *, exact: bool = False, clock: bool = False, lasting: bool = False
+) -> Markup:
     """Return a time. The browser shows it as an age, and on hover the exact time in its zone.
 
-    With ``exact`` it shows both, with ``clock`` hour to second, for lists in which seconds matter.
+    With ``exact`` it shows both, with ``clock`` hour to second, for lists in which seconds matter,
+    and with ``lasting`` how long it is ago without that word: how long something has lasted.
     """
     if value is None:
         return Markup('<span class="none">{}</span>').format(NONE)
     utc = value.astimezone(UTC)
-    kind = _EXACT if exact else _CLOCK if clock else Markup()
+    kind = _EXACT if exact else _CLOCK if clock else _LASTING if lasting else Markup()
     return Markup('<time datetime="{}"{}>{}</time>').format(
         utc.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         kind,

@@ -31,14 +31,16 @@ function age(seconds) {
 function clock(moment) {
   const text = SECOND.format(moment);
   const isToday = moment.toDateString() === new Date().toDateString();
-  return isToday ? text : `${DAY.format(moment)} ${text}`;
+  if (isToday) return text;
+  return moment.getFullYear() === new Date().getFullYear() ? `${DAY.format(moment)} ${text}` : FULL.format(moment);
 }
 
 function showTime(element) {
   const moment = new Date(element.dateTime);
   if (Number.isNaN(moment.getTime())) return;
   const local = FULL.format(moment);
-  const ago = age((Date.now() - moment.getTime()) / 1000);
+  let ago = age((Date.now() - moment.getTime()) / 1000);
+  if ("lasting" in element.dataset) ago = ago.replace(" ago", "");
   const kind = element.dataset;
   const both = `${ago} (${local})`;
   const text = "clock" in kind ? clock(moment) : "exact" in kind ? both : isExact !== ("turned" in kind) ? local : ago;
@@ -350,7 +352,7 @@ function zoomable() {
   };
   const time = (picture, share) => {
     const [since, until] = [picture.dataset.since, picture.dataset.until].map((one) => Date.parse(one));
-    return new Date(since + share * (until - since)).toISOString();
+    return new Date(since + share * (until - since)).toISOString().slice(0, 19).replace("T", " ");
   };
   const end = () => {
     document.querySelector(".zoom")?.remove();

@@ -9,7 +9,7 @@ const base = `/api/chat/${encodeURIComponent(chat)}`;
 const growing = new Map(); // run id → the element in which its words arrive
 const shown = new Set(); // receipts that were shown, for those that are said again
 const choice = box.dataset.guest ? {} : { agent }; // a guest chooses no agent
-const hasTouch = !matchMedia("(hover: hover)").matches; // its keyboard has no Shift with Enter
+const hasTouch = matchMedia("(pointer: coarse)").matches; // its keyboard has no Shift with Enter
 const wait = (ms) => new Promise((go) => setTimeout(go, ms));
 const items = (query) => [...talk.querySelectorAll(query)];
 

@@ -35,10 +35,10 @@ async def test_now_shows_who_works_and_who_waits(browser: Browser, control: Fake
     said = await browser.says("/", "The disk", lane, "a slot of its lane", "2 messages")
     assert said.count('href="/runs/0190-aaaa"') == 1
     assert 'href="/runs/0190-cccc"' not in said
-    assert "queued since" in said
+    assert "oldest wait" in said
     control.snapshot = replace(fakes.STATUS, runs=())
     said = await browser.says("/", "Nothing is running.", "goclaw chat")
-    assert "queued since" not in said
+    assert "oldest wait" not in said
 
 
 async def test_a_waiting_message_is_named_and_can_be_dropped(
@@ -73,7 +73,7 @@ async def test_the_figures_lead_to_their_lists(browser: Browser, control: FakeCo
     for name, value, link in (
         ("running", "4", "/runs?show=running&amp;range=all"),
         ("runs waiting", "5", "#waiting"),
-        ("queued since", "2026-01-02T03:04:01.000Z", "#waiting"),
+        ("oldest wait", "2026-01-02T03:04:01.000Z", "#waiting"),
         ("failed today", "100", "/runs?show=any_failure&amp;range=today"),
         ("next job", NONE, "/jobs"),
         ("cost today", "$1.50", "/usage?range=1d"),
