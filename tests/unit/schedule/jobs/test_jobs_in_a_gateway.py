@@ -424,7 +424,7 @@ async def test_the_history_of_its_session_marks_what_a_job_asked(kind: str) -> N
 
 async def test_operators_see_the_words_of_runs_of_jobs_also_while_they_wait() -> None:
     """SPEC OPS-3: as of messages, or one of several could not be dropped."""
-    async with a_process(ScriptedAgent(lambda _: [Block()])) as gateway:
+    async with a_process(ScriptedAgent(Block())) as gateway:
         for slug, words in (("a", "water the garden"), ("b", "read the\nnews")):
             job = await make(gateway, Wanted(every(600), words, slug))
             assert isinstance(await service(gateway).run_now(job.id, OPERATOR), StartedNow)
