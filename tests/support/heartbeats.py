@@ -53,6 +53,7 @@ class FakeHeartbeats(HeartbeatService):
     zone: str = "UTC"
     route: Route = field(default_factory=lambda: Route(Target("telegram", "default", "ann")))
     no_heartbeat_run: NoHeartbeat | None = None
+    current: HeartbeatRun | None = None
     ran: list[AgentName] = field(default_factory=list)
     broken: GoclawError | None = None
     breaks_after: GoclawError | None = None
@@ -79,7 +80,7 @@ class FakeHeartbeats(HeartbeatService):
     async def view(self, agent: AgentName) -> HeartbeatView:
         policy = HeartbeatPolicy(interval=self.interval, zone=self.zone)
         heart, now = self.heart(agent), self.clock.now()
-        return HeartbeatView(heart, policy, self.route, now, last=self.last)
+        return HeartbeatView(heart, policy, self.route, now, last=self.last, current=self.current)
 
     async def log(
         self,

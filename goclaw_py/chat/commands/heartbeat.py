@@ -26,7 +26,7 @@ from goclaw_py.schedule.heartbeat import chat_texts as words
 from goclaw_py.schedule.heartbeat.checklist.checklist import as_item, open_item
 from goclaw_py.schedule.heartbeat.models import NoHeartbeat
 from goclaw_py.schedule.heartbeat.mute import mute_end
-from goclaw_py.schedule.heartbeat.status_texts import status_lines, why
+from goclaw_py.schedule.heartbeat.status_texts import current_run, status_lines, why
 from goclaw_py.schedule.heartbeat.views import GUEST, OWNER, HeartbeatView, Reader
 
 log = logging.getLogger(__name__)
@@ -190,7 +190,8 @@ class HeartbeatCommands:
             return words.off(view)
         match await request.service.run_now(request.agent):
             case NoHeartbeat.ALREADY_RUNNING:
-                return words.ALREADY_RUNNING
+                view, reader = await self._read(request)
+                return current_run(view, reader) or words.ALREADY_RUNNING
             case NoHeartbeat.OFF:
                 return words.NOT_CARRIED_OUT
             case _:

@@ -202,13 +202,14 @@ def silence(view: HeartbeatView, reader: Reader = OPERATOR) -> str:
 
 def _coming(view: HeartbeatView, reader: Reader) -> list[str]:
     """Return when the next run comes, or why none does, and what will keep it silent."""
-    parts = [_current(view, reader), _next(view, reader)]
+    parts = [current_run(view, reader), _next(view, reader)]
     if view.heartbeat.is_on:
         parts += [_wake(view, reader), _budget(view, reader), _unreachable(view, reader)]
     return [part for part in parts if part]
 
 
-def _current(view: HeartbeatView, reader: Reader) -> str:
+def current_run(view: HeartbeatView, reader: Reader = OPERATOR) -> str:
+    """Return that a run is in progress, or waits and for what; "" if there is none."""
     heartbeat_run, zone = view.current, view.policy.zone
     if heartbeat_run is None:
         return ""
@@ -240,30 +241,46 @@ def _next(view: HeartbeatView, reader: Reader) -> str:
         return f"The next run was due {was_due}; it starts after this one."
     if now - due > _LATE:
         return f"The next run was due {was_due}, {reader.overdue}"
-    start = max(due, now)
-    is_muted = heartbeat.muted_until is not None and heartbeat.muted_until > start
-    if not is_muted and (policy.hours is None or policy.hours.holds(start)):
+    if next_run(view) == due:
         return f"The next run is due {_when(due, view, reader)}."
     return _after_silence(view, due, heartbeat.interval, reader)
 
 
 def _after_silence(view: HeartbeatView, due: datetime, interval: timedelta, reader: Reader) -> str:
     """Return the next run that will not be skipped, and why the runs before it will be."""
-    policy, causes, first = view.policy, [], _from(due, max(due, view.now), interval)
-    muted = view.heartbeat.muted_until
-    if muted is not None and muted > max(due, view.now):
-        until = reader.time(muted, policy.zone, view.now)
-        causes.append(f"it is muted until {until}")
-        first = _from(due, muted, interval)
-    if policy.hours is not None and not policy.hours.holds(first):
-        causes.append(f"its active hours are {policy.hours}")
-    spoken = first if policy.hours is None else _within(policy.hours, first, interval)
-    because = " and ".join(causes)
+    hours, muted, causes = view.policy.hours, view.heartbeat.muted_until, []
+    is_muted = muted is not None and muted > max(due, view.now)
+    if muted is not None and is_muted:
+        causes.append(f"it is muted until {reader.time(muted, view.policy.zone, view.now)}")
+    if hours is not None and not hours.holds(_unmuted(view, due, interval)):
+        causes.append(f"its active hours are {hours}")
+    because, spoken = " and ".join(causes), next_run(view)
     if spoken is None:
         return f"All coming runs will be skipped: {because}, and no run falls within those hours."
     then = f"The next run that will not be skipped is due {_when(spoken, view, reader)}: {because}."
-    is_muted = muted is not None and muted > max(due, view.now)
     return f"{then} {reader.unmute}" if is_muted else then
+
+
+def next_run(view: HeartbeatView) -> datetime | None:
+    """Return when the next scheduled run is due that mute and active hours let through.
+
+    None if no run is planned, or none falls within the active hours. One that is due now may be
+    past.
+    """
+    heartbeat, hours = view.heartbeat, view.policy.hours
+    due, interval = heartbeat.next_at, heartbeat.interval
+    if due is None or interval is None or not heartbeat.is_on:
+        return None
+    start, muted = max(due, view.now), heartbeat.muted_until
+    if (muted is None or muted <= start) and (hours is None or hours.holds(start)):
+        return due
+    first = _unmuted(view, due, interval)
+    return first if hours is None else _within(hours, first, interval)
+
+
+def _unmuted(view: HeartbeatView, due: datetime, interval: timedelta) -> datetime:
+    """Return the first point of the grid that is neither past nor muted."""
+    return _from(due, max(due, view.now, view.heartbeat.muted_until or due), interval)
 
 
 def _within(hours: ActiveHours, first: datetime, interval: timedelta) -> datetime | None:

@@ -77,8 +77,8 @@ _SPEAKS = ("alerted", "logged", "duplicate", "no_route", "failed", "delivery_fai
 """Outcomes of a heartbeat run that may have a reply to show."""
 
 _REFUSED = {
-    "already_running": "a heartbeat run is already in progress",
-    "off": "no gateway is running here",
+    NoHeartbeat.ALREADY_RUNNING: "a heartbeat run is already in progress",
+    NoHeartbeat.OFF: "no gateway is running here",
 }
 
 
@@ -115,6 +115,10 @@ def run(
             # Nothing would come of it, so nothing is started or waited for.
             return _Ran(None, None, heartbeat)
         begun = await service.run_now(name)
+        if isinstance(begun, NoHeartbeat):
+            now = said.current_run(await service.view(name))
+            is_off = begun is NoHeartbeat.OFF
+            return _Ran(begun, None, None, "" if is_off else now)
         heartbeat_run = await _ended(service, begun, patience)
         is_off = heartbeat_run is not None and heartbeat_run.skip is Skip.DISABLED
         return _Ran(begun, heartbeat_run, (await service.view(name)).heartbeat if is_off else None)
@@ -140,12 +144,13 @@ class _Ran:
     """How a manual heartbeat run began, and its last known state.
 
     ``heartbeat`` is set if the run was skipped because the heartbeat is off; ``begun`` is None if
-    no run was started because of that.
+    no run was started because of that. ``refusal``: what prevents another run now.
     """
 
     begun: HeartbeatStarted | NoHeartbeat | None
     heartbeat_run: HeartbeatRun | None
     heartbeat: Heartbeat | None
+    refusal: str = ""
 
 
 async def _ended(
@@ -182,7 +187,7 @@ def _say(ran: _Ran, *, waited: bool, as_json: bool) -> None:
     if begun is None:
         _say_off(ran.heartbeat, as_json=as_json)
     elif not isinstance(begun, HeartbeatStarted):
-        _refuse(begun, as_json=as_json)
+        _refuse(begun, ran.refusal, as_json=as_json)
     elif heartbeat_run is None:
         if as_json:
             show_json(dict[str, str], {"status": "running", "heartbeat_run": begun.heartbeat_run})
@@ -206,11 +211,11 @@ def _say_off(heartbeat: Heartbeat | None, *, as_json: bool) -> None:
     raise typer.Exit(ExitCode.FAILED)
 
 
-def _refuse(refused: NoHeartbeat, *, as_json: bool) -> None:
+def _refuse(refused: NoHeartbeat, why: str, *, as_json: bool) -> None:
     if as_json:
         show_json(dict[str, str], {"status": refused.value})
-    typer.echo(f"goclaw: {_REFUSED[refused.value]}", err=True)
-    is_off = refused.value == "off"
+    typer.echo(f"goclaw: {plain(why) or _REFUSED[refused]}", err=True)
+    is_off = refused is NoHeartbeat.OFF
     raise typer.Exit(ExitCode.UNREACHABLE if is_off else ExitCode.FAILED)
 
 

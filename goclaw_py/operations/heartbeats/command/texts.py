@@ -18,7 +18,7 @@ from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.text import cost
 from goclaw_py.core.time.texts import duration
 from goclaw_py.schedule.heartbeat.models import HeartbeatRun
-from goclaw_py.schedule.heartbeat.status_texts import is_undelivered, outcome_words
+from goclaw_py.schedule.heartbeat.status_texts import is_undelivered, next_run, outcome_words
 from goclaw_py.schedule.heartbeat.views import HeartbeatView
 
 if TYPE_CHECKING:
@@ -145,5 +145,5 @@ def summary(heartbeat_run: HeartbeatRun) -> str:
 
 
 def due(view: HeartbeatView) -> str:
-    """Return when the next scheduled run is due; "" for none."""
-    return brief_when(view.heartbeat.next_at, view.now)
+    """Return when the next run is due that will not be skipped, as in ``why``; "" for none."""
+    return brief_when(next_run(view), view.now)

@@ -296,6 +296,22 @@ async def test_why_no_heartbeat_run_begins_is_told(chats: Chats) -> None:
         assert await chats.ask("/heartbeat now") == answer
 
 
+async def test_a_run_that_waits_is_told_from_one_in_progress(chats: Chats) -> None:
+    """It says the same as /heartbeat."""
+    chats.service.no_heartbeat_run = NoHeartbeat.ALREADY_RUNNING
+    chats.service.current = HeartbeatRun(
+        HeartbeatRunId("0199"),
+        MAIN_AGENT,
+        HeartbeatRunKind.INTERVAL,
+        START,
+        START,
+        HeartbeatRunStatus.DEFERRED,
+    )
+    answer = await chats.ask("/heartbeat now")
+    assert " is waiting: someone is talking to the agent." in answer
+    assert answer in await chats.ask("/heartbeat")
+
+
 async def test_a_heartbeat_run_that_was_asked_for_once_is_not_begun_twice(chats: Chats) -> None:
     """SPEC IO-2: the command comes again after a crash."""
     row = chats.row("/heartbeat now")

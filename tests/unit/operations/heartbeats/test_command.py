@@ -290,6 +290,17 @@ def test_a_heartbeat_run_that_cannot_begin_says_why(
     assert (got.code, json.loads(got.out)) == (code, {"status": refused.value})
 
 
+def test_a_run_that_waits_for_its_turn_is_told_from_one_in_progress(
+    goclaw: Shell, hand: FakeHeartbeats
+) -> None:
+    hand.hand = NoHeartbeat.ALREADY_RUNNING
+    current = replace(RUNNING, status=HeartbeatRunStatus.DEFERRED, detail="")
+    hand.views[MAIN] = replace(hand.views[MAIN], current=current)
+    got = goclaw("heartbeat", "run")
+    assert got.code == 1
+    assert " is waiting: someone is talking to the agent." in got.err
+
+
 def test_a_dry_run_runs_nothing(goclaw: Shell, service: FakeHeartbeats) -> None:
     got = goclaw("heartbeat", "run", "--dry-run")
     assert (got.code, got.out.splitlines()) == (

@@ -29,6 +29,7 @@ from goclaw_py.schedule.heartbeat.status_texts import (
     SAME_WAITS,
     advice,
     dry_run_lines,
+    next_run,
     outcome_words,
     spent_words,
     state_words,
@@ -195,6 +196,22 @@ def test_the_first_line_says_who_asked_for_the_heartbeat_and_how_often_it_failed
 ])  # fmt: skip
 def test_the_second_line_says_when_or_why_not(facts: dict[str, Any], words: str) -> None:
     assert why(view(**facts))[1] == words
+
+
+@pytest.mark.parametrize(("facts", "expected"), [
+    ({}, NINE + HALF),
+    ({"next_at": NINE - timedelta(hours=1)}, NINE - timedelta(hours=1)),
+    ({"muted_until": NINE + timedelta(minutes=70)}, NINE + 3 * HALF),
+    ({"hours": NIGHT}, NINE + 26 * HALF),
+    ({"hours": NIGHT, "interval": timedelta(days=1)}, None),
+    ({"switched": False}, None),
+    ({"interval": None, "next_at": None}, None),
+])  # fmt: skip
+def test_lists_show_the_run_that_the_explanation_names(
+    facts: dict[str, Any], expected: datetime | None
+) -> None:
+    """A muted heartbeat has no next run before the mute ends, in a list either."""
+    assert next_run(view(**facts)) == expected
 
 
 @given(
