@@ -22,7 +22,7 @@ from goclaw_py.cli.context import (
 )
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.messages.display import moment
-from goclaw_py.cli.output import Column, Printer, show_table
+from goclaw_py.cli.output import Column, Printer, short_id, show_table
 from goclaw_py.operations.audit import HELP
 from goclaw_py.operations.audit.operations import audit_pages
 from goclaw_py.operations.control import Control
@@ -35,11 +35,11 @@ app = typer.Typer(help=HELP, invoke_without_command=True)
 _COLUMNS: Final = (
     "TIME",
     Column("WHO", least=12),
-    Column("ACTION", least=10),
-    Column("SUBJECT", least=12),
-    Column("RESULT", least=6, state=True),
-    Column("CHANGE", drop=2, least=12),
-    Column("VIA", drop=1, least=12),
+    "ACTION",
+    Column("SUBJECT", least=20),
+    Column("RESULT", least=10, state=True),
+    Column("CHANGE", drop=1, least=24),
+    Column("VIA", drop=2, least=40),
     Column("NODE", drop=3),
 )
 
@@ -113,7 +113,7 @@ def _row(one: AuditEntry) -> tuple[str, ...]:
         one.result if one.result == OK else display.cell(one.result),
         display.cell(_change(one)),
         display.cell(one.via),
-        display.cell(one.node),
+        short_id(display.cell(one.node)),
     )
 
 

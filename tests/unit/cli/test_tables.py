@@ -17,7 +17,7 @@ from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.operations.explanation import Cure, Explanation, ExplanationStep
-from goclaw_py.records import RunQuery, StoredRun
+from goclaw_py.records import AuditEntry, AuditFilter, RunQuery, StoredRun
 from tests.unit.cli.conftest import Shell
 from tests.unit.web import fake_names, fakes
 from tests.unit.web.fakes import FakeControl
@@ -51,6 +51,38 @@ def terminal_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[At]:
 def shown(text: str) -> list[str]:
     """The lines of a table without colours and without the blanks at their ends."""
     return [CODES.sub("", line).rstrip() for line in text.splitlines()]
+
+
+AUDITED = AuditEntry(
+    1, fakes.NOW, "command", "operator-of-this-machine", "admin", "goclaw jobs edit tea --name Tea",
+    "019b2c1e-77aa-7d20-8f11-4a5b6c7d8e9f", "sessions.rename", "session agent:main:telegram:7",
+    {"name": "tea"}, {"name": "Tea"}, "ok",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "heads"), [
+    (80, "TIME WHO ACTION SUBJECT RESULT"),
+    (120, "TIME WHO ACTION SUBJECT RESULT CHANGE"),
+])  # fmt: skip
+def test_the_audit_log_shows_what_was_done_to_what(
+    database: FakeControl,
+    goclaw: Shell,
+    terminal_of: At,
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+    heads: str,
+) -> None:
+    """Not the id of the node, which is the longest cell."""
+
+    async def listed(*, limit: int, only: AuditFilter) -> list[AuditEntry]:
+        del limit, only
+        return [AUDITED]
+
+    monkeypatch.setattr(database.audit, "list", listed)
+    terminal_of(columns)
+    head, row, _ = shown(goclaw("audit").out)
+    assert " ".join(head.split()) == heads
+    assert "sessions.rename  session agent:main:t" in row
 
 
 @pytest.fixture
