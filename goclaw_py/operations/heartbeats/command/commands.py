@@ -214,7 +214,7 @@ def _say_off(heartbeat: Heartbeat | None, *, as_json: bool) -> None:
 def _refuse(refused: NoHeartbeat, why: str, *, as_json: bool) -> None:
     if as_json:
         show_json(dict[str, str], {"status": refused.value})
-    typer.echo(f"goclaw: {plain(why) or _REFUSED[refused]}", err=True)
+    show_text(why or _REFUSED[refused], "goclaw: ", err=True)
     is_off = refused is NoHeartbeat.OFF
     raise typer.Exit(ExitCode.UNREACHABLE if is_off else ExitCode.FAILED)
 
