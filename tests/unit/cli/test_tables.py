@@ -54,7 +54,8 @@ def shown(text: str) -> list[str]:
 
 
 AUDITED = AuditEntry(
-    1, fakes.NOW, "command", "operator-of-this-machine", "admin", "goclaw sessions rename 7 Teatime-of-the-family --json",
+    1, fakes.NOW, "command", "operator-of-this-machine", "admin",
+    "goclaw sessions rename 7 Teatime-of-the-family --json",
     "019b2c1e-77aa-7d20-8f11-4a5b6c7d8e9f", "sessions.rename", "session agent:main:telegram:7",
     {"title": "tea"}, {"title": "Teatime-of-the-family"}, "ok",
 )  # fmt: skip
