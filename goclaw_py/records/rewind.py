@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
 from goclaw_py.core.run_steps import RunStep
 from goclaw_py.records.runs import ToolCall
+
+NO_MESSAGES: Final[Mapping[int, InboundMessage]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,14 @@ class LastTurn:
     is_summarized: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class CommandAnswer:
+    """The end of a command: its inbox row, and the messages that answer it."""
+
+    row: int
+    say: tuple[OutboundMessage, ...] = ()
+
+
 class RewindStore(Protocol):
     """The steps of runs, and changes of what a session remembers."""
 
@@ -53,18 +65,19 @@ class RewindStore(Protocol):
         key: SessionKey,
         run: RunId,
         *,
-        row: int,
-        say: OutboundMessage,
+        answer: CommandAnswer,
+        again: Mapping[int, InboundMessage] = NO_MESSAGES,
         now: datetime,
         node: NodeId,
     ) -> bool:
         """Remove the entries of a run from what is read of a session's history.
 
-        In the same transaction the inbox row of the command ends with ``say`` as its answer, so
-        that a command that is executed again after a crash undoes nothing more.
+        In the same transaction the inbox row of the command ends with its ``answer``, so that a
+        command that is executed again after a crash undoes nothing more. The messages
+        ``again`` of the run, by row, wait once more, with this content and as one turn.
 
         Returns False and changes nothing if ``run`` is not that of the last turn, a summary stands
-        for it, the session has a run in progress, another node owns it, or ``row`` has ended.
+        for it, the session has a run in progress, another node owns it, or the command has ended.
         """
 
     async def fork_session(

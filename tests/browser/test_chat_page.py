@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import APIResponse, Browser, Page, Route, expect
+from playwright.sync_api import APIResponse, Browser, FilePayload, Page, Route, expect
 
 from tests.browser.conftest import PHONE, SaveArtefact, Screen, Window, visit
 from tests.browser.dashboard import Dashboard
@@ -34,6 +35,12 @@ def sized(dash: Dashboard, chromium: Browser, screen: Screen) -> Iterator[Page]:
         page.goto("/chat/new")
         live(page)
         yield page
+
+
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+"""A picture of one pixel."""
 
 
 def answers(page: Page) -> Any:
@@ -140,6 +147,56 @@ def test_the_last_message_is_edited_and_sent_again(sized: Page) -> None:
     sized.reload()
     live(sized)
     expect(answers(sized)).to_have_text(["one", "two"])
+
+
+def two_in_a_turn(page: Page) -> None:
+    """Two messages, the first one with a picture, that one run answers."""
+    send(page, "/queue collect")
+    send(page, "slow 600")
+    expect(page.locator("#stop")).to_be_visible()
+    picture = FilePayload(name="dot.png", mimeType="image/png", buffer=DOT)
+    page.locator("#picked").set_input_files(picture)
+    send(page, "my order is 4711")
+    expect(page.locator("li.user")).to_have_count(3)
+    send(page, "what is it?")
+    expect(page.locator("li.waits")).to_have_count(2)
+    press(page, "Stop")
+    expect(page.locator("li.assistant[data-of] .words").last).to_contain_text("dot.png")
+    expect(page.locator("#send")).to_be_visible()
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_a_turn_of_several_messages_is_tried_again_and_edited_as_a_whole(
+    page: Page, *, is_loaded: bool
+) -> None:
+    """Found by use: all but its last message were lost, and none with a picture was sent again."""
+    page.goto("/chat/new")
+    live(page)
+    two_in_a_turn(page)
+    for edits in (False, True):
+        if is_loaded:
+            page.reload()
+            live(page)
+        last = page.locator("li.assistant[data-of]").last
+        run = last.get_attribute("data-of")
+        if edits:
+            page.get_by_label("Message").press("ArrowUp")
+            field = page.get_by_label("Message")
+            field.fill(field.input_value().replace("what is it?", "where is it?"))
+            page.locator("#send").click()
+        else:
+            act(page, "li.assistant", "Retry")
+        expect(page.locator(f"li[data-of='{run}']")).to_have_count(0)
+        expect(page.locator("li.assistant[data-of] .words").last).to_contain_text("dot.png")
+        expect(page.locator("#send")).to_be_visible()
+        for words in ("my order is 4711", "where is it?" if edits else "what is it?"):
+            expect(page.locator("li.user pre", has_text=words)).to_have_count(1)
+    page.reload()
+    asked = page.locator("li.user[data-of]").last
+    expect(asked).to_contain_text("my order is 4711")
+    expect(asked).to_contain_text("where is it?")
+    expect(asked).not_to_contain_text("what is it?")
+    expect(asked.locator("img")).to_have_count(1)
 
 
 def test_a_conversation_is_forked_at_an_answer(sized: Page) -> None:

@@ -23,6 +23,7 @@ from goclaw_py.records import (
     Summary,
     ToolCall,
 )
+from goclaw_py.records.rewind import CommandAnswer
 from tests.support.stores import (
     ANN,
     BOB,
@@ -66,7 +67,11 @@ async def undo(
     world: World, run: str, row: InboxRow, now: datetime | None = None, *, node: NodeId = A
 ) -> bool:
     return await world.a.undo_turn(
-        KEY, RunId(run), row=row.id, say=say(f"undone {run}"), now=now or at(60), node=node
+        KEY,
+        RunId(run),
+        answer=CommandAnswer(row.id, (say(f"undone {run}"),)),
+        now=now or at(60),
+        node=node,
     )
 
 
@@ -273,4 +278,30 @@ async def test_a_message_whose_failed_turn_was_undone_is_not_unanswered(world: W
     assert [one.run_id for one in await world.b.unanswered(KEY, ended=True)] == [RunId("r1")]
     (command,) = await world.accept(ANN)
     assert await undo(world, "r1", command)
+    assert await world.b.unanswered(KEY, ended=True) == []
+
+
+async def test_messages_of_an_undone_turn_wait_again_as_one_turn(world: World) -> None:
+    """Also what has failed; one of another session, or that has not ended, is unchanged."""
+    one, two, other, later = await world.accept(ANN, ANN, BOB, ANN)
+    await world.a.begin_run(new_run("r1", one, two), node=A)
+    failed = replace(end("r1", Outcome.FAILED), history=said("r1"))
+    await world.a.finish_run(failed, node=A)
+    await world.a.begin_run(new_run("r2", other, started_at=at(2)), node=A)
+    await world.a.finish_run(end("r2"), node=A)
+    (command,) = await world.accept(ANN)
+    edited = replace(two.message, text="better")
+    again = {row.id: row.message for row in (one, other, later)} | {two.id: edited}
+    run = RunId("r1")
+    assert await world.a.undo_turn(
+        KEY, run, answer=CommandAnswer(command.id), again=again, now=at(60), node=A
+    )
+    assert await world.a.outbox() == []
+    waiting = await todo(world)
+    assert [(row.id, row.last_run, row.attempts) for row in waiting] == [
+        (one.id, run, 0),
+        (two.id, run, 0),
+        (later.id, None, 0),
+    ]
+    assert [row.message for row in waiting] == [one.message, edited, later.message]
     assert await world.b.unanswered(KEY, ended=True) == []

@@ -27,6 +27,7 @@ from goclaw_py.records import (
     Summary,
     ToolCall,
 )
+from goclaw_py.records.rewind import CommandAnswer
 from goclaw_py.store import upkeep_rules
 from tests.property.players import Player, both_do_the_same, seeds
 from tests.support.postgres import Database
@@ -199,7 +200,11 @@ class Chats(Player):
             return turn
         row = self.rows[self.chance.choice(list(self.rows))].id
         undone = await self.store.undo_turn(
-            key, turn.run, row=row, say=say(f"undone {turn.run}"), now=self.now, node=A
+            key,
+            turn.run,
+            answer=CommandAnswer(row, (say(f"undone {turn.run}"),)),
+            now=self.now,
+            node=A,
         )
         return turn, undone
 

@@ -8,22 +8,30 @@ run (and of interrupted runs that it continued), which are not undone. Removal, 
 and answer are one transaction: after a crash it undoes nothing more. Nothing is undone while
 something runs or waits in the session, beyond `/new`, or of what a summary stands for; the answer
 says so. Notes of jobs and pinned facts stay, and so do the entries in the record of the run
-(OPS-8). `/undo RUN`, which the chat in the browser sends, removes the last turn only if it is of
-that run. In a group: owners and admins, or anyone where `stop = "anyone"`.
+(OPS-8). `/undo RUN` removes the last turn only if it is of that run. The chat in the browser sends
+`/undo RUN again`, which also makes all messages of the turn wait again, in their order and with
+their files, as one turn; and `/undo RUN edit MESSAGE` with a text below it, which replaces the text
+of that message first, or without MESSAGE that of the whole turn. Files of the command are added.
+Both need stored messages, change only those of the sender, and answer only what tools did. In a
+group: owners and admins, or anyone where `stop = "anyone"`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, HandlerDecides, HelpGroup
+from goclaw_py.chat.commands.retry import NOT_STORED
 from goclaw_py.chat.outbound import approval_texts, texts
 from goclaw_py.chat.stop.answer import with_unread
 from goclaw_py.core.chat_commands import TypedCommand
-from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import InboundMessage, OutboundMessage
 from goclaw_py.core.text import count, first_words
+from goclaw_py.records.rewind import CommandAnswer
 
 NOTHING_TO_UNDO: Final = "There is nothing to undo: this conversation has no turns."
 UNDO_BUSY: Final = (
@@ -37,7 +45,9 @@ UNDO_SUMMARIZED: Final = (
 UNDO_REFUSED: Final = (
     "Only an owner or an admin of this group can undo a turn of this conversation."
 )
-_RUN: Final = re.compile(r"[0-9a-f-]{32,}")
+_NAMED: Final = re.compile(
+    r"(?P<run>[0-9a-f-]{32,})(?: (?P<repeats>again)| edit(?: (?P<message>\S+))?)?"
+)
 _MOST_CALLS: Final = 20
 _ARGUMENTS: Final = 100
 
@@ -53,23 +63,58 @@ async def _undo(use: CommandUse) -> str:
     turn = await services.store.last_turn(row.session)
     if turn is None:
         return NOTHING_TO_UNDO
-    if _words_read(use.command) and use.command.line != turn.run:
+    named = _NAMED.fullmatch(use.command.line)
+    if named and named["run"] != turn.run:
         return UNDO_LATE
     if turn.is_summarized:
         return UNDO_SUMMARIZED
+    repeats = named is not None and named[0] != named["run"]
+    again: dict[int, InboundMessage] = {}
+    if named and repeats:
+        again = await _messages(use, turn.run, named)
+        if not again:
+            return NOT_STORED
     did = [_call(call.name, call.arguments, ok=call.ok) for call in turn.calls if call.side_effects]
-    undone_text = with_unread(_undone(turn.prompt, did), message, _words_read(use.command))
-    answer = OutboundMessage(message.target, undone_text)
+    undone_text = _undone(turn.prompt, did)
+    if not repeats:
+        undone_text = with_unread(undone_text, message, _words_read(use.command))
+    say = () if repeats and not did else (OutboundMessage(message.target, undone_text),)
     now, node = services.clock.now(), services.store.node()
     undone = await services.store.undo_turn(
-        row.session, turn.run, row=row.id, say=answer, now=now, node=node
+        row.session, turn.run, answer=CommandAnswer(row.id, say), again=again, now=now, node=node
     )
     # False: a run has started meanwhile.
     return "" if undone else UNDO_BUSY
 
 
-def _words_read(command: TypedCommand) -> int:
-    return int(_RUN.fullmatch(command.line) is not None)
+async def _messages(use: CommandUse, run: RunId, named: re.Match[str]) -> dict[int, InboundMessage]:
+    """Return the messages of a run that are to be answered again, by row, as they are then.
+
+    Empty if they, or the edited one, are no longer stored, or if that is of somebody else.
+    """
+    edit = use.row.message
+    letters = await use.services.store.letters_of(run)
+    found = {one.row.id: one.row.message for one in letters if one.session == use.row.session}
+    if named["repeats"]:
+        return found
+    text = edit.text.partition("\n")[2]
+    ends = f":{named['message']}"
+    edited = [
+        id_ for id_, one in found.items() if not named["message"] or one.external_id.endswith(ends)
+    ]
+    if not edited or any(found[id_].of_whom != edit.of_whom for id_ in edited):
+        return {}
+    for id_ in edited:
+        one, is_first = found[id_], id_ == edited[0]
+        files = one.attachments + (edit.attachments if is_first else ())
+        found[id_] = replace(one, text=text if is_first else "", formatted="", attachments=files)
+    # One whose words are in another one's now, and which has no file, is no message any more.
+    return {id_: one for id_, one in found.items() if one.text or one.attachments}
+
+
+def _words_read(command: TypedCommand) -> int | None:
+    named = _NAMED.fullmatch(command.line)
+    return 0 if named is None else None if " " in command.line else 1
 
 
 def _undone(prompt: str, did: Sequence[str]) -> str:

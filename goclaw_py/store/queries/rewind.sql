@@ -57,6 +57,25 @@ where h.session = last.key and h.epoch = last.epoch and h.run_id = $2
   )
 returning h.id;
 
+-- name: answer_again
+-- Make ended messages $1 of a locked session $3 pending again with the content $2, with all attempts
+-- available. Those with the same last run $4 are one turn. Locks them in the order of their ids.
+with ended as (
+    select i.id, one.content
+    from unnest($1::bigint[], $2::text[]) as one (id, content)
+    join inbox as i on i.id = one.id
+    where i.id = any ($1::bigint[]) and i.session = $3 and i.state = 'done' and i.kind = 'message'
+    order by i.id
+    for update of i
+)
+update inbox
+set state = 'pending', attempts = 0, run_id = null, last_run = $4, joined = null,
+    finished_at = null, outcome = null, reason = null, dismissed = false,
+    message = message || ended.content::jsonb
+from ended
+where inbox.id = ended.id and inbox.id = any ($1::bigint[])
+returning inbox.id;
+
 -- name: fork
 -- Copies what a session remembers into a new session: now, or at the end of its run $3. Returns the
 -- number of entries. Ids are given in order, so a summary stands for the same entries of the copy.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, Target, external_id
+from goclaw_py.core.messages import InboundMessage, Target, external_id
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import LastTurn, NameKind, StoredStep, ToolCall
+from goclaw_py.records import LastTurn, NameKind, Notice, StoredStep, ToolCall
+from goclaw_py.records.rewind import NO_MESSAGES, CommandAnswer
 from goclaw_py.store.text import storable
 from tests.support.memory_store.tables import (
     HistoryRecord,
@@ -49,8 +50,8 @@ class MemoryRewind(MemoryPart):
         key: SessionKey,
         run: RunId,
         *,
-        row: int,
-        say: OutboundMessage,
+        answer: CommandAnswer,
+        again: Mapping[int, InboundMessage] = NO_MESSAGES,
         now: datetime,
         node: NodeId,
     ) -> bool:
@@ -58,7 +59,7 @@ class MemoryRewind(MemoryPart):
         if session is None or session.owner != node or session.active:
             return False
         turn = _last_turn(session)
-        if row not in self._db.pending or not turn or turn[0].entry.run_id != run:
+        if answer.row not in self._db.pending or not turn or turn[0].entry.run_id != run:
             return False
         if turn[0].id <= session.summarized_upto:
             return False
@@ -66,9 +67,26 @@ class MemoryRewind(MemoryPart):
             replace(one, epoch=-1 - one.epoch, undone_at=now) if one in turn else one
             for one in session.history
         ]
-        self._db.end_row(self._db.pending[row], Outcome.COMPLETED, None, now)
-        self._db.enqueue([storable(say)], session=session.key, now=now)
+        self._db.end_row(self._db.pending[answer.row], Outcome.COMPLETED, None, now)
+        self._db.enqueue([storable(one) for one in answer.say], session=session.key, now=now)
+        for row_id, message in again.items():
+            self._answer_again(session, row_id, message, run)
+        if again:
+            self._db.notify(Notice.INBOX)
         return True
+
+    def _answer_again(
+        self, session: SessionRecord, row_id: int, message: InboundMessage, run: RunId
+    ) -> None:
+        row = self._db.inbox.get(row_id)
+        if row is None or row.session != session.key or row.id in self._db.pending:
+            return
+        if row.is_unanswered:
+            session.unanswered.remove(row)
+        session.pending[row.id] = self._db.pending[row.id] = row
+        row.run_id = row.finished_at = row.outcome = row.reason = row.dropped = row.joined = None
+        row.attempts, row.dismissed, row.last_run = 0, False, run
+        row.message = row.message.amended_by(storable(message))
 
     async def fork_session(
         self,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
-from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.messages import InboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import LastTurn, StoredStep
+from goclaw_py.records import LastTurn, Notice, StoredStep
+from goclaw_py.records.rewind import NO_MESSAGES, CommandAnswer
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.part import PostgresPart, enqueue
+from goclaw_py.store.postgres.messages.message_json import amendment
+from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify
 from goclaw_py.store.postgres.runs import steps
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
@@ -41,18 +44,24 @@ class PostgresRewind(PostgresPart):
         key: SessionKey,
         run: RunId,
         *,
-        row: int,
-        say: OutboundMessage,
+        answer: CommandAnswer,
+        again: Mapping[int, InboundMessage] = NO_MESSAGES,
         now: datetime,
         node: NodeId,
     ) -> bool:
         """Lock the session first, as every writer of its history does."""
         async with self._pool.transaction() as connection:
             await connection.row(_RUNS["lock_session"], key)
-            if not await connection.fetch(_SQL["undo"], key, run, row, node, now):
+            if not await connection.fetch(_SQL["undo"], key, run, answer.row, node, now):
                 return False
-            await connection.fetch(_INBOX["settle"], [row], Outcome.COMPLETED, None, now, node)
-            await enqueue(connection, [say], session=key, now=now)
+            await connection.fetch(
+                _INBOX["settle"], [answer.row], Outcome.COMPLETED, None, now, node
+            )
+            await enqueue(connection, answer.say, session=key, now=now)
+            if again:
+                content = [amendment(one) for one in again.values()]
+                await connection.fetch(_SQL["answer_again"], list(again), content, key, run)
+                await notify(connection, [Notice.INBOX])
         return True
 
     async def fork_session(

@@ -18,9 +18,9 @@ of a sent file name and path. `--agent`: the agent of a new chat.
   to the input line. The page fills the window: conversations, which are a drawer on a narrow
   screen, messages, which scroll, and the input line. Send becomes Stop while something runs.
 - **Messages.** Each can be copied. The last one can be edited or its answer tried again: `/undo`
-  (CMD-7) removes the turn, if it still is the last one, and the text is sent again; not for a
-  message with files, which the workspace has already. A conversation can be forked at an answer
-  (OPS-8), by people whose conversations are those of the console.
+  (CMD-7) removes the turn, if it still is the last one, and all its messages wait again, with their
+  files; an edit changes the text of one. A conversation can be forked at an answer (OPS-8), by
+  people whose conversations are those of the console.
 - **Notifications.** A browser shows answers, alerts and approvals while the page is in the
   background, after a person has turned that on in it. A page that is closed shows none: Web Push
   would send them through a server of the browser's maker, with keys that a gateway behind a

@@ -15,8 +15,8 @@ from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import Aside, StoredEntry, StoredRun, Unanswered
 
-_UNDO: Final = re.compile(r"/undo [0-9a-f-]{32,}")
-"""The command that buttons of the page send before a message is sent again."""
+_AGAIN: Final = re.compile(r"/undo [0-9a-f-]{32,} (again|edit\b.*)", re.DOTALL)
+"""The commands of the buttons of the page for a turn that is answered again."""
 _STOP_BUTTON: Final = "stop-"
 """The ids of the commands of the button Stop begin with it: nobody has typed them."""
 _NEW: Final = re.compile(r"/(new|reset)\b", re.IGNORECASE)
@@ -169,22 +169,17 @@ def _asides(
     """Return what is beside the history as the page showed it when it came.
 
     A message that replaces another one stands in its place. What buttons of the page have sent is
-    not shown, nor the answer that a turn was undone for another one.
+    not shown.
     """
     said = {(one.run_id, one.entry.text.strip()) for one in history}
     found: dict[str, Line] = {}
-    is_silent = False
     for one in asides:
         if one.role is Role.USER:
-            is_silent = bool(_UNDO.fullmatch(one.text))
             if _NEW.match(one.text):
                 found.clear()
             is_pressed = one.id.rpartition(":")[2].startswith(_STOP_BUTTON)
-            if is_silent or is_pressed or one.id.endswith(":new"):
+            if _AGAIN.fullmatch(one.text) or is_pressed or one.id.endswith(":new"):
                 continue
-        elif is_silent and "\n" not in one.text:
-            is_silent = False
-            continue
         if (one.run_id, one.text.strip()) in said:
             continue
         text = approval_texts.without_question(one.text)

@@ -139,10 +139,11 @@ const newId = () => crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Da
 
 const FORGET = /^\/(undo|new)\b/;
 let forgets = false; // the next answer says what the agent has forgotten
-const UNDO = /^\/undo [0-9a-f-]{32}/; // what buttons of this page send is no line of the person
+// What buttons of this page send is no line of the person: a turn again, or one message of it edited.
+const AGAIN = /^\/undo [0-9a-f-]{32,} (?:again|edit ?(\S*)\n([^]*))$/;
+let redone = null; // its match, until the run begins
 const STOP = "stop-"; // the id of what the button Stop sends begins so
-const isPressed = (id, line) => id.startsWith(STOP) || UNDO.test(line);
-let isSilent = false; // the next answer says nothing but that it was undone
+const isPressed = (id, line) => id.startsWith(STOP) || AGAIN.test(line);
 const STOPS = /^\/stop(all)?\b/i;
 let stops = false; // the next answer says what was stopped: the messages say it themselves, also later
 
@@ -163,8 +164,7 @@ async function say(line, files = [], id = newId()) {
   isAtEnd = true;
   stops ||= STOPS.test(line);
   const item = isPressed(id, line) ? null : addQuestion(id, line, files);
-  const body = { message_id: id, text: line, ...choice };
-  if (files.length) body.files = files.map(({ ref, name }) => ({ ref, name }));
+  const body = { message_id: id, text: line, files: files.map(({ ref, name }) => ({ ref, name })), ...choice };
   for (let attempt = 0; ; attempt += 1) {
     try {
       // The same id again is harmless, so a line whose answer was lost is said once.
@@ -301,8 +301,9 @@ function edit(item) {
   if (!edited) other = text.value;
   edited = item;
   at("cancel").hidden = !item;
-  doing.textContent = item ? "Sending replaces your last message and its answer." : "";
-  text.value = item ? said(item) : other;
+  const files = item?.querySelector(".files") ? " Its files stay." : "";
+  doing.textContent = item ? `Sending replaces your last message and its answer.${files}` : "";
+  text.value = item ? item.querySelector("pre")?.textContent ?? "" : other;
   typed();
   text.focus();
 }
@@ -355,22 +356,39 @@ async function catchUp() {
   }
 }
 
-// Lets the agent forget its last turn, if that is this run; says why it cannot. It remembers nothing
-// of a message that was dropped before a run began with it.
-async function undo(run) {
+// What is not in the answer of a turn is undone with it: why there was none.
+function reopen(item) {
+  delete item.dataset.of;
+  item.querySelector(":scope > :is(.problem, .hint)")?.remove();
+}
+
+function reword(item, words, files = []) {
+  const body = item.querySelector("pre") ?? element("pre");
+  body.textContent = words;
+  item.querySelector(".by").after(body);
+  if (files.length) item.querySelector(".place").before(filesList(files));
+}
+
+// Lets the agent answer its last turn again, if that is this run; says why it cannot. The gateway
+// has the messages of the turn: the page sends only what one of them says now.
+async function again(run, line, files = []) {
   const remembered = async () => (await stored()).map(({ dataset }) => dataset.run).filter(Boolean);
   try {
     const runs = await remembered();
-    if (runs.includes(run)) {
-      if (runs.at(-1) !== run) throw new Error("another message came after it");
-      await post("/messages", { message_id: newId(), text: `/undo ${run}`, ...choice });
-      for (let attempt = 0; (await remembered()).includes(run); attempt += 1) {
-        if (attempt === 10) throw new Error("the agent has not forgotten the last turn");
-        await wait(300);
-      }
+    if (runs.at(-1) !== run) throw new Error(runs.includes(run) ? "another message came after it" : "it is not stored any more");
+    if (!(await say(line, files))) return false;
+    for (let attempt = 0; (await remembered()).includes(run); attempt += 1) {
+      if (attempt === 10) throw new Error("the agent has not forgotten the last turn");
+      await wait(300);
     }
+    const [, id, words] = AGAIN.exec(line);
+    if (id && questionOf(id)) reword(questionOf(id), words, files);
     removed += 1;
-    for (const item of items(":scope > li")) if (runOf(item) === run) item.remove();
+    for (const item of items(":scope > li").filter((one) => runOf(one) === run)) {
+      if (item.dataset.message && (id || words === undefined)) reopen(item);
+      else item.remove();
+    }
+    caught = catchUp();
     return true;
   } catch (error) {
     if (error.status === 401) await refused(doing);
@@ -387,12 +405,10 @@ talk.addEventListener("click", async ({ target }) => {
   const { act } = button.dataset;
   if (act === "copy") return copy(said(item), item.querySelector(".words, pre"), button.querySelector("span"));
   if (act === "fork") button.form.elements.run.value = run;
-  const question = items("li.user").findLast(({ dataset }) => dataset.of === run);
   if (act === "edit") edit(item);
   if (act !== "retry") return;
-  if (!question) doing.textContent = "This answers no message of this conversation.";
-  else if (question.querySelector(".files")) doing.textContent = "A message with files cannot be sent again: attach them again.";
-  else if (await undo(run)) await say(said(question));
+  if (items("li.user").some(({ dataset }) => dataset.of === run)) await again(run, `/undo ${run} again`);
+  else doing.textContent = "This answers no message of this conversation.";
 });
 at("cancel").addEventListener("click", () => edit(null));
 
@@ -484,8 +500,16 @@ const events = {
     for (const id of messages) {
       const item = questionOf(id);
       if (!item) continue;
+      reopen(item);
       item.dataset.of = run_id;
       showPlace(item, "");
+    }
+    if (redone) {
+      const [, id, words] = redone;
+      const item = questionOf(id || messages[0]);
+      if (item && words !== undefined) reword(item, words);
+      redone = null;
+      caught = catchUp();
     }
     growing.set(run_id, null);
     showStop();
@@ -494,7 +518,7 @@ const events = {
   line_received: ({ message_id, text: line, files }) => {
     stops ||= STOPS.test(line);
     if (isPressed(message_id, line)) {
-      forgets = isSilent = UNDO.test(line);
+      redone = AGAIN.exec(line);
       return;
     }
     if (questionOf(message_id)) return;
@@ -528,21 +552,19 @@ const events = {
   },
   said: ({ receipt, text, run_id, file, buttons, replaces, rich }) => {
     const words = text.replace(ANSWERED, "$1: $2");
-    // What tools did, which is not undone, is in further lines.
     const isOfStop = stops && !run_id;
-    const isQuiet = isOfStop || (isSilent && !run_id && !words.includes("\n"));
     if (isOfStop) doing.textContent = words;
     if (isOfStop) stops = false;
     if (!shown.has(receipt)) {
       shown.add(receipt);
-      if (!isQuiet) notifyOf(words || file?.name || "", receipt);
+      if (!isOfStop) notifyOf(words || file?.name || "", receipt);
       const before = replaces && ofReceipt("li", replaces);
       if (before) showAgain(before, receipt, words, buttons, rich);
-      else if (!isQuiet && !isQuestion(buttons)) showSaid(receipt, words, run_id, file, buttons, rich);
+      else if (!isOfStop && !isQuestion(buttons)) showSaid(receipt, words, run_id, file, buttons, rich);
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
     if (!run_id && forgets) catchUp();
-    forgets = isSilent = false;
+    forgets = false;
   },
   // Of a message that the page has, or gets as it catches up; one that was undone has gone.
   open_buttons: async ({ message: { receipt, text: words, run_id, buttons } }) => {
@@ -655,7 +677,9 @@ listen(() => `${base}/events`, Object.fromEntries(heard), { link, opened: begin,
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const most = Number(box.dataset.maxChars);
+  const run = edited && runOf(edited);
+  const head = run ? `/undo ${run} edit ${edited.dataset.message ?? ""}`.trim() + "\n" : "";
+  const most = Number(box.dataset.maxChars) - head.length;
   const line = text.value.trim();
   if ([...line].length > most) {
     doing.textContent = `Not sent: the message has ${[...line].length.toLocaleString()} characters; the most is ${most.toLocaleString()}.`;
@@ -669,15 +693,15 @@ form.addEventListener("submit", async (event) => {
     doing.textContent = "";
   }
   const files = [...attached];
-  if (!line && !files.length) return;
-  if (edited && runOf(edited) && !(await undo(runOf(edited)))) return;
+  if (!line && !files.length && !(run && edited.querySelector(".files"))) return;
+  if (run && !(await again(run, head + line, files))) return;
   if (edited) edit(null);
   else text.value = "";
   suggest();
   attached.clear();
   tray.replaceChildren();
   typed();
-  if (await say(line, files)) return;
+  if (run || (await say(line, files))) return;
   for (const one of files) {
     attached.add(one);
     tray.append(one.chip);

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.chat.commands.retry import NOT_STORED
 from goclaw_py.chat.commands.undo import (
     NOTHING_TO_UNDO,
     UNDO_BUSY,
@@ -15,7 +16,8 @@ from goclaw_py.chat.commands.undo import (
 )
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.errors import AgentError
-from goclaw_py.core.messages import InboundMessage, PeerKind
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKind
 from goclaw_py.core.run_events import Compacted, ToolEnded, ToolStarted
 from goclaw_py.core.session_keys import GroupPolicy, StopPolicy
 from goclaw_py.scheduler.models import QueuePolicy
@@ -118,6 +120,84 @@ async def test_a_turn_that_is_named_is_undone_while_it_is_the_last() -> None:
         assert await gateway.ask(f"/undo {second}") == undone("two")
         assert await gateway.ask(f"/undo {second}") == UNDO_LATE
         assert await gateway.ask(f"/undo {first}") == undone("one")
+
+
+BURST = Ways(direct=QueuePolicy(debounce_s=0.8))
+
+
+async def a_turn_of_three(gateway: GatewayProcess) -> tuple[RunId, list[InboundMessage]]:
+    """Three messages of a person in one turn, the last one with a picture, behind another turn."""
+    await gateway.ask("before")
+    picture = Attachment(FileKind.PHOTO, "ref-1", "cat.png")
+    messages = [message("order 4711"), message("thanks"), message("how many?")]
+    messages[2] = replace(messages[2], attachments=(picture,))
+    await gateway.gateway.accept(messages)
+    await until(lambda: len(gateway.scripted.requests) == 2 and gateway.pending == [])
+    return gateway.scripted.requests[-1].run_id, messages
+
+
+async def asked_again(gateway: GatewayProcess, command: InboundMessage) -> tuple[list[str], int]:
+    """The texts that the agent gets for a command, and how many messages the chat has got."""
+    known = len(gateway.scripted.requests)
+    await gateway.gateway.accept([command])
+    await until(lambda: len(gateway.scripted.requests) > known and gateway.pending == [])
+    (asked,) = gateway.scripted.requests[known:]
+    assert [entry.text for entry in asked.history] == ["before", "re: before"]
+    return asked.prompt.split("\n"), len(gateway.channel.texts("ann"))
+
+
+async def test_a_turn_of_several_messages_is_answered_again_with_all_of_them() -> None:
+    """Found by use: Retry in the web chat sent only the last one again, and lost the others."""
+    channel = RecordingChannel(files={"ref-1": b"png"})
+    async with a_process(ways=BURST, channels=(channel,)) as gateway:
+        run, _ = await a_turn_of_three(gateway)
+        first = gateway.scripted.requests[-1]
+        again = message(f"/undo {run} again")
+        texts_read, said = await asked_again(gateway, again)
+        assert texts_read == first.prompt.split("\n")
+        assert {"order 4711", "thanks", "how many?"} <= set(texts_read)
+        assert gateway.scripted.requests[-1].parts == first.parts, "also its file, as it was"
+        assert said == 3, "three answers, and nothing about the undone turn"
+
+
+@pytest.mark.parametrize("edited", [0, 1, 2])
+async def test_an_edited_message_leaves_the_others_of_its_turn_as_they_are(edited: int) -> None:
+    channel = RecordingChannel(files={"ref-1": b"png"})
+    async with a_process(ways=BURST, channels=(channel,)) as gateway:
+        run, messages = await a_turn_of_three(gateway)
+        before = gateway.scripted.requests[-1].prompt.split("\n")
+        own = messages[edited].external_id.rpartition(":")[2]
+        read, said = await asked_again(gateway, message(f"/undo {run} edit {own}\nin  two\nlines"))
+        at = before.index(messages[edited].text)
+        assert read == [*before[:at], "in  two", "lines", *before[at + 1 :]]
+        assert said == 3
+
+
+async def test_the_words_of_a_whole_turn_are_edited_and_its_files_stay() -> None:
+    channel = RecordingChannel(files={"ref-1": b"png"})
+    async with a_process(ways=BURST, channels=(channel,)) as gateway:
+        run, _ = await a_turn_of_three(gateway)
+        file = gateway.scripted.requests[-1].prompt.split("\n")[-1]
+        read, _ = await asked_again(gateway, message(f"/undo {run} edit\nall of it"))
+        assert [line for line in read if line] == ["all of it", file]
+
+
+async def test_what_cannot_be_answered_again_is_not_undone() -> None:
+    async with a_process(ways=AT_ONCE) as gateway:
+        await gateway.ask("one")
+        run = gateway.scripted.requests[-1].run_id
+        assert await gateway.ask(f"/undo {run} edit 4711\nother") == NOT_STORED
+        assert await gateway.texts_in_history() == ["one", "re: one"]
+
+
+async def test_a_member_edits_no_message_of_another_one() -> None:
+    async with a_process(ways=replace(AT_ONCE, stop=StopPolicy.ANYONE)) as gateway:
+        await gateway.gateway.accept([said("one", "ann")])
+        await until(lambda: len(gateway.channel.texts(TEAM)) == 1)
+        run = gateway.scripted.requests[-1].run_id
+        await gateway.gateway.accept([said(f"/undo {run} edit\nother", "bob")])
+        await until(lambda: len(gateway.channel.texts(TEAM)) == 2)
+        assert gateway.channel.texts(TEAM)[-1] == NOT_STORED
 
 
 async def test_while_something_runs_or_waits_nothing_is_undone() -> None:
