@@ -22,6 +22,7 @@ Markdown → Telegram HTML; on a parse error the same text plain. One reader ser
   written text. The work is proportional to the length.
 - **Fences.** One behind words (`` Run:```sh ``) begins code if the next fence closes it. Of an
   empty block the line of its fence is shown.
+- **Bare addresses** of the web are links in the web chat, as other channels make them.
 - **Images** are links with their words; a link without words shows its address.
 - **Tables.** A row loses no cell: bars in code and in `||` separate nothing if the row has too
   many, and what is still too much stands in the last column. A line without a bar ends the table.
@@ -52,11 +53,11 @@ from goclaw_py.core.markdown import blocks
 from goclaw_py.core.markdown.emphasis import emphasis
 from goclaw_py.core.markdown.html_tags import html_tag
 from goclaw_py.core.markdown.links import autolink, link, with_words
-from goclaw_py.core.markdown.literals import backslash, text
+from goclaw_py.core.markdown.literals import addresses, backslash, text
 from goclaw_py.core.markdown.pairs import pair_runs
 from goclaw_py.core.markdown.tables import table
 
-__all__ = ["Token", "make_parser", "parse"]
+__all__ = ["Token", "addresses", "make_parser", "parse"]
 
 _LONGEST = 32_000
 """The longest text to parse at once; a longer one is parsed in pieces."""

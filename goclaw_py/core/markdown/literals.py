@@ -20,6 +20,7 @@ _ADDRESS = re.compile(
     r"(?<![^\W_])[A-Za-z][A-Za-z0-9+.-]{0,20}://"
     '[^\\s<>\\[\\]`"|，。！？；：（）【】《》「」『』、“”‘’]+'  # noqa: RUF001  full-width marks
 )
+_WEB = re.compile(r"https?://[^\W_]", re.IGNORECASE)
 _PIECE = re.compile(r"[^\s<>\[\]`|，。！？；：、]+")  # noqa: RUF001  no blank stands beside them
 _OPENING = re.compile("(?:~~|[*_\"'(“„«‘])*")  # noqa: RUF001  quotation marks
 _PATH_OR_PATTERN = re.compile(
@@ -34,6 +35,7 @@ _PATH_OR_PATTERN = re.compile(
 )
 _BRACKET = re.compile(r"[()]")
 _TRAILING = ".,;:!?'\")”’»…"  # noqa: RUF001  quotation marks
+_BEHIND = _TRAILING.replace(")", "") + "*~"
 _MARKS = ("**", "*", "__", "_", "~~")
 _EDGE_UNDERSCORE = re.compile(r"(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)")
 _ESCAPE = re.compile(
@@ -109,6 +111,15 @@ def literal_spans(state: StateInline) -> list[Span]:
         src = state.src
         spans = known[src] = list(_spans(src)) if "://" in src or "\\" in src else []
     return spans
+
+
+def addresses(words: str) -> Iterator[Span]:
+    """Yield where web addresses stand in words, each without the punctuation behind it."""
+    for found in _ADDRESS.finditer(words):
+        begin, end = found.start(), _balanced_end(words, *found.span())
+        address = words[begin:end].rstrip(_BEHIND)
+        if _WEB.match(address):
+            yield begin, begin + len(address)
 
 
 def _spans(src: str) -> Iterator[Span]:

@@ -6,11 +6,12 @@ HTML in the text is escaped, and only addresses with a safe scheme become links 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from markupsafe import Markup
 
-from goclaw_py.core.markdown import Token, make_parser, parse
+from goclaw_py.core.markdown import Token, addresses, make_parser, parse
 from goclaw_py.web.pages.chat.highlighting import highlighted
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,8 @@ def _render(tokens: list[Token]) -> Markup:
             token.tag = "p"
             if token.nesting > 0:
                 token.attrSet("class", "heading")
-        for inner in token.children or ():
+        token.children = list(_with_links(token.children or ()))
+        for inner in token.children:
             if inner.type == "link_open":
                 inner.attrSet("rel", "noopener noreferrer")
                 inner.attrSet("target", "_blank")
@@ -59,6 +61,25 @@ def _render(tokens: list[Token]) -> Markup:
     # Text and attributes are escaped, so these are elements. A wide table scrolls by itself.
     html = html.replace("<table>", _TABLE).replace("</table>", "</table></div>").strip()
     return Markup(html)  # noqa: S704
+
+
+def _with_links(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Yield the tokens of a paragraph, each address of the web as a link."""
+    depth = 0
+    for token in tokens:
+        depth += token.nesting if token.tag == "a" else 0
+        if token.type != "text" or depth:
+            yield token
+            continue
+        words, last = token.content, 0
+        for begin, end in addresses(words):
+            address = words[begin:end]
+            yield Token("text", "", 0, content=words[last:begin])
+            yield Token("link_open", "a", 1, {"href": _parser.normalizeLink(address)})
+            yield Token("text", "", 0, content=address)
+            yield Token("link_close", "a", -1)
+            last = end
+        yield Token("text", "", 0, content=words[last:])
 
 
 def _number(token: Token, numbers: list[int]) -> None:

@@ -58,7 +58,13 @@ NEWLINES = "\n" * 6000
             "[a](/logout)", "![a](data:image/png;base64,x)",
         )),
         ("![a](https://e.org)", AS_IT_IS.format(LINK.format("https://e.org", "a"))),
-        ("[a]: https://e.org", AS_IT_IS.format("[a]: https://e.org")),
+        ("[a]: https://e.org", AS_IT_IS.format("[a]: " + LINK.format(*2 * ["https://e.org"]))),
+        ("see HTTP://e.org/_x_.", AS_IT_IS.format(f"see {LINK.format(*2 * ['HTTP://e.org/_x_'])}.")),
+        ("(https://e.org/a_(b))", AS_IT_IS.format(f"({LINK.format(*2 * ['https://e.org/a_(b)'])})")),
+        ("`https://e.org`", AS_IT_IS.format("<code>https://e.org</code>")),
+        *((text, AS_IT_IS.format(text)) for text in (
+            "javascript://e.org/%0ax", "ftp://e.org", "https://", "xhttps://e.org",
+        )),
         ("<a>" * 20_000, f"<pre>{'&lt;a&gt;' * 20_000}</pre>"),
     ],
 )  # fmt: skip
