@@ -112,6 +112,29 @@ async def test_what_is_missing_has_its_advice(browser: Browser, hearts: Hearts) 
     await browser.says("/heartbeats", "There are no agents.", "[agents.main]")
 
 
+async def test_an_alert_without_a_chat_is_no_success(browser: Browser, hearts: Hearts) -> None:
+    nobody = "nobody has spoken to this agent where it could answer"
+    hearts.views = {MAIN: replace(hearts.views[MAIN], route=Route(None, nobody, nobody))}
+    said = await browser.says("/heartbeats", "no chat yet", "An alert then only stands on its page")
+    assert "problem" not in said.partition('id="heart-main"')[2].partition("</tr>")[0]
+    for status, meaning, words in (
+        (HeartbeatRunStatus.NO_ROUTE, "bad", "alert: no chat yet"),
+        (HeartbeatRunStatus.LOGGED, "idle", "alert: only logged"),
+    ):
+        hearts.heartbeat_runs = [replace(ALERT, status=status, target=None)]
+        await browser.says("/heartbeats/main", f'<span class="badge {meaning}">{words}</span>')
+
+
+async def test_an_empty_checklist_leads_to_its_form(browser: Browser, hearts: Hearts) -> None:
+    skipped = replace(OK, status=HeartbeatRunStatus.SKIPPED, skip=Skip.EMPTY)
+    hearts.views = {MAIN: replace(hearts.views[MAIN], last=skipped)}
+    link = '<a href="#checklist">Add an item to the checklist</a>'
+    said = await browser.says("/heartbeats/main", link, 'id="checklist"')
+    assert "on its page" not in said
+    hearts.views = {MAIN: replace(hearts.views[MAIN], last=OK)}
+    assert link not in await browser.says("/heartbeats/main")
+
+
 async def test_the_strip_tells_more_than_colours(browser: Browser, hearts: Hearts) -> None:
     text = (await browser.get("/heartbeats")).text
     assert text.count("<title>") == 1 + 3  # of the page, and one for each run
