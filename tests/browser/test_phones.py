@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -45,6 +46,28 @@ def test_what_a_message_offers_can_be_pressed_by_a_finger(phone: Page) -> None:
     boxes = [box for one in pressed.all() if (box := one.bounding_box()) is not None]
     assert [box for box in boxes if box["height"] < FINGER] == []
     assert [box for box in boxes if box["width"] < FINGER] == []
+
+
+def test_conversations_are_rows_as_wide_as_their_list(phone: Page, dash: Dashboard) -> None:
+    """Found by use: links of 41 px at a distance of 28 px, the marked one over its day."""
+    for name in ("rows-one", "rows-two", "rows-three"):
+        dash.say("echo a", chat=name)
+        dash.run_of(name, ended=True)
+    phone.goto("/chat")
+    phone.get_by_role("button", name="Conversations").tap()
+    links = phone.locator("#list a")
+    expect(links.nth(2)).to_be_visible()
+    boxes = [box for one in phone.locator("#list :is(a, h3)").all() if (box := one.bounding_box())]
+    assert all(a["y"] + a["height"] <= b["y"] + 0.5 for a, b in pairwise(boxes))
+    rows = [box for one in links.all() if (box := one.bounding_box())]
+    assert min(box["height"] for box in rows) >= FINGER
+    assert min(box["width"] for box in rows) > 250
+
+
+def test_tabs_scroll_only_sideways(phone: Page) -> None:
+    phone.goto("/jobs")
+    tabs = phone.get_by_role("navigation", name="State")
+    assert tabs.evaluate("one => one.scrollHeight - one.clientHeight") == 0
 
 
 def test_a_time_says_what_it_is_the_time_of(phone: Page) -> None:

@@ -47,6 +47,20 @@ def test_ages_are_rounded_as_in_commands_and_chats(page: Page) -> None:
     assert texts == [case[name] for case in CASES for name in ("age", "until")]
 
 
+def test_a_time_of_another_year_has_its_year_and_a_wait_is_no_age(page: Page) -> None:
+    page.goto("/runs")
+    assert page.evaluate("clock(new Date('2024-11-30T10:00:00Z'))") == "30 Nov 2024, 15:30:00"
+    assert "20" not in page.evaluate("clock(new Date(new Date().getFullYear(), 0, 1))")[:6]
+    wait = """() => {
+      const time = document.createElement("time");
+      time.dateTime = new Date(Date.now() - 35_000).toISOString();
+      time.dataset.lasting = "";
+      showTime(time);
+      return time.textContent;
+    }"""
+    assert page.evaluate(wait) in ("35 s", "36 s")
+
+
 def test_a_job_that_is_due_has_the_time_until_then(page: Page, dash: Dashboard) -> None:
     page.goto("/jobs")
     live(page)

@@ -343,6 +343,9 @@ def test_a_drag_over_the_timeline_zooms_in(page: Page, dash: Dashboard, width: i
     shown = [picture.get_attribute(f"data-{name}") or "" for name in ("since", "until")]
     since, until = map(datetime.fromisoformat, shown)
     assert abs((until - since).total_seconds() - 1800) < 60
+    second = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
+    for label in ("From (UTC)", "To"):
+        expect(page.get_by_label(label, exact=True)).to_have_value(second)
     page.get_by_role("link", name="Zoom out").click()
     expect(picture).not_to_have_attribute("data-since", shown[0])
     page.get_by_role("navigation", name="How far back").get_by_role("link", name="1h").click()

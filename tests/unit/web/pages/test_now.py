@@ -79,6 +79,7 @@ async def test_the_figures_lead_to_their_lists(browser: Browser, control: FakeCo
         ("cost today", "$1.50", "/usage?range=1d"),
     ):
         found = figure(text, name)
+        assert ("data-lasting" in found) == (name == "oldest wait")
         assert f'href="{link}"' in found, name
         assert value in found.partition(f"</strong>{name}")[0], name
     assert "3 on other nodes" in figure(text, "running")

@@ -204,6 +204,7 @@ async def test_too_many_runs_are_counted_in_parts_that_lead_closer(
     assert fakes.SPAN.id not in text
     links = re.findall(r'href="(/timeline\?agent=main&from=[^"]+)"><rect', html.unescape(text))
     assert len(links) == 2
+    assert re.fullmatch(r".*&from=[\d-]{10}\+[\d%A]{12}&to=[\d-]{10}\+[\d%A]{12}", links[1])
     closer = (await browser.get(links[1])).text
     assert fakes.SPAN.id in closer
     _, since, until, *_ = [call for call in control.calls if call[0] == "run_density"][-1]
@@ -219,6 +220,18 @@ async def test_too_many_runs_are_counted_in_parts_that_lead_closer(
 )  # fmt: skip
 async def test_a_wrong_time_is_refused(browser: Browser, chosen: str) -> None:
     assert (await browser.get(f"/timeline?{chosen}")).status_code == 422
+
+
+@pytest.mark.parametrize(("path", "status", "link"), [
+    ("/runs?before=xyz", 422, '"/runs">Back to Runs<'),
+    ("/runs/none", 404, '"/runs">Back to Runs<'),
+    ("/jobs/none/edit", 404, '"/jobs">Back to Jobs<'), ("/none", 404, '"/">Back to Now<'),
+    ("/timeline?from=x", 422, '"/timeline">Back to Timeline<'),
+])  # fmt: skip
+async def test_an_error_leads_back_to_its_list(
+    path: str, status: int, link: str, browser: Browser
+) -> None:
+    await browser.says(path, link, status=status)
 
 
 async def test_a_long_text_is_shown_by_its_beginning_and_where_all_of_it_is(
