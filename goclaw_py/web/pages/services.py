@@ -87,7 +87,8 @@ The address selects one of these, and says what ``{}`` in it is.
 A_PAGE: Final = "a page of this list; begin at its first page"
 _SHOWN_CHARS: Final = 60
 
-_LEFT: Final = r"[\d,]{1,9} (was|were) [a-z]{1,12}( already)?"
+ENDED: Final = "ended"
+_LEFT: Final = r"[\d,]{1,9} (was|were|had) [a-z]{1,12}( already)?"
 _OBJECT: Final = re.compile(
     rf"([\w.@:,-]{{1,64}}( [\w.@:,-]{{1,64}})?|{_LEFT})(; {_LEFT}){{0,7}}", re.ASCII
 )
@@ -443,9 +444,13 @@ def changed_notice(word: str, things: str, left: Mapping[str, int]) -> str:
     Args:
         word: One of ``NOTICES``.
         things: How many were changed, such as ``3 jobs``; "" for none.
-        left: How many were not, by what they were: ``active already``.
+        left: How many were not, by what they were, such as ``active already``, or had: ``ended``.
     """
-    rest = [count(n, f"was {what}", f"were {what}") for what, n in left.items() if n]
+    rest = [
+        f"{n:,} had {what}" if what == ENDED else count(n, f"was {what}", f"were {what}")
+        for what, n in left.items()
+        if n
+    ]
     if things:
         return f"{word} {'; '.join((things, *rest))}"
     return f"unchanged {'; '.join(rest)}" if rest else "nothing"

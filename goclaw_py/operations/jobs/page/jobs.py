@@ -53,6 +53,7 @@ from goclaw_py.web.pages.filters import (
     query_of,
 )
 from goclaw_py.web.pages.services import (
+    ENDED,
     Facts,
     Page,
     PageServices,
@@ -94,8 +95,6 @@ _CHANGES: Final = {
 
 The page of a job runs it in any state.
 """
-_ALREADY: Final = {"pause": JobState.PAUSED, "resume": JobState.ACTIVE}
-"""The state after an action."""
 MOST_STALE: Final = 5
 """The number of refused jobs that are named after an action; all are counted."""
 _FAILED: Final = "failed"
@@ -212,7 +211,8 @@ async def _change_all(
             if job.id != one:
                 raise NotFound(one)  # the beginning of an id, or a slug
             if job.state not in _CHANGES.get(action, JobState):
-                left[f"{job.state}{' already' * (job.state is _ALREADY.get(action))}"] += 1
+                is_open = job.state in (JobState.ACTIVE, JobState.PAUSED)
+                left[f"{job.state} already" if is_open else ENDED] += 1
                 continue
             done = await _do(service, one, action)
         except NotFound:

@@ -236,7 +236,7 @@ async def test_selected_jobs_that_are_not_changed_are_counted(browser: Browser, 
     assert "Nothing changed: 3 were active already" in await act("resume", *more)
     over = replace(over, state=JobState.COMPLETED, next_run_at=None, revision=1)
     assert await jobs.store.change_job(over, most=None)
-    assert "Requested a run of 2 jobs; 1 was completed" in await act("run", *more[:2], over)
+    assert "Requested a run of 2 jobs; 1 had ended" in await act("run", *more[:2], over)
     assert jobs.runner.asked == ["more-0", "more-1"]
 
 
