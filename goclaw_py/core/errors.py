@@ -202,6 +202,7 @@ class BadUsageQuery(GoclawError):
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(f"{key}: {problem}")
         self.key = key
+        self.problem = problem
 
 
 class ChannelError(GoclawError):

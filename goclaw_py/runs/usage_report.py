@@ -83,10 +83,10 @@ class UsageQuery:
         if self.days is not None and self.since is not None:
             raise BadUsageQuery("days", "give days or since, not both")
         if self.days is not None and not 1 <= self.days <= MAX_DAYS:
-            raise BadUsageQuery("days", f"from 1 to {MAX_DAYS}, not {self.days}")
+            raise BadUsageQuery("days", f"must be from 1 to {MAX_DAYS}, not {self.days}")
         for key, day in (("since", self.since), ("until", self.until)):
             if day is not None and not _FIRST <= day <= _LAST:
-                raise BadUsageQuery(key, f"a day from {_FIRST} to {_LAST}, not {day}")
+                raise BadUsageQuery(key, f"must be a day from {_FIRST} to {_LAST}, not {day}")
         try:
             zone(self.zone)
         except UnknownZone as error:

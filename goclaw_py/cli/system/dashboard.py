@@ -8,9 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
-from goclaw_py.cli.context import AsJson, cli
+from goclaw_py.cli.context import AsJson, Cli, cli
 from goclaw_py.cli.output import show_json
-from goclaw_py.config.web import Web
 from goclaw_py.core.errors import NoGateway
 
 _PAGES: Final = (
@@ -44,7 +43,7 @@ def open_(
 
     If the settings have a token, the browser asks for it once.
     """
-    host, port = _address(cli(ctx).settings().web)
+    host, port = _address(cli(ctx))
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     url = f"http://{place}/{'' if page == 'now' else page}"
     try:
@@ -60,9 +59,16 @@ def open_(
         typer.echo("no browser found on this machine", err=True)
 
 
-def _address(web: Web) -> tuple[str, int]:
-    """Return where this machine reaches the dashboard."""
-    if not web.port:
+def _address(options: Cli) -> tuple[str, int]:
+    """Return where this machine reaches the dashboard of the gateway that runs in this home.
+
+    It may have another port than the settings have here, by a variable or since they were edited.
+    """
+    if not options.has_gateway():
+        raise NoGateway("no gateway is running in this home")
+    view = options.ask(lambda control: control.settings.view())
+    values = {one.path: one.value for one in view.settings}
+    if not (port := values["web.port"]):
         raise typer.BadParameter("web.port = 0: the gateway prints the port when it starts")
-    host = web.host.strip("[]")
-    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), web.port  # noqa: S104
+    host = str(values["web.host"]).strip("[]")
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), int(str(port))  # noqa: S104

@@ -120,7 +120,7 @@ WARNING_CURES: Final = {
     "gateway.settings_differ": "What differs",
     "gateway.unanswered": "All messages without an answer",
     "gateway.unattended": "All runs that were lost",
-    "gateway.unserved": "Set up that account in goclaw.toml and restart",
+    "gateway.unserved": "These messages; to send them, set up the account and restart",
     "gateway.undecided": "All groups, to allow or deny them",
     "gateway.usage_estimated": "What was used, by agent",
 }

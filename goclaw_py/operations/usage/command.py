@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from goclaw_py.cli.context import AsJson, answer, with_options, with_wide
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Columns, folded, one_line, show_table
 from goclaw_py.core.display_names import sender_words
+from goclaw_py.core.errors import BadUsageQuery
 from goclaw_py.operations.control import Control
 from goclaw_py.runs.usage_report import (
     Grouping,
@@ -57,18 +59,29 @@ def usage(ctx: typer.Context, options: UsageOptions, *, as_json: AsJson = False)
 
     A finished run counts on the day it started. Messages are counted by agent and day.
     """
-    query = UsageQuery(
-        by=groupings(options.by),
-        since=None if options.since is None else read_day("since", options.since),
-        until=None if options.until is None else read_day("until", options.until),
-        days=options.days,
-        zone=options.tz,
-    )
+    with _problems_of_options():
+        query = UsageQuery(
+            by=groupings(options.by),
+            since=None if options.since is None else read_day("since", options.since),
+            until=None if options.until is None else read_day("until", options.until),
+            days=options.days,
+            zone=options.tz,
+        )
 
     async def ask(control: Control) -> UsageReport:
-        return await control.usage.report(query)
+        with _problems_of_options():
+            return await control.usage.report(query)
 
     answer(ctx, *with_names(ask, _senders, UsageReport, _show, as_json))
+
+
+@contextmanager
+def _problems_of_options() -> Iterator[None]:
+    """Name the option that is wrong as all commands do, also if only the gateway finds it."""
+    try:
+        yield
+    except BadUsageQuery as error:
+        raise typer.BadParameter(error.problem, param_hint=f"'--{error.key}'") from error
 
 
 def _senders(found: UsageReport) -> Iterator[str]:

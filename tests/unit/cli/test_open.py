@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli.exits import ExitCode
-from tests.unit.cli.conftest import Shell
+from goclaw_py.operations.settings.models import OriginKind, Setting, SettingsView
+from tests.unit.cli.conftest import Shell, ThreadGateway
 
 
 @pytest.fixture
@@ -25,15 +26,27 @@ def tabs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return shown
 
 
+def serves_at(gateway: ThreadGateway, host: str, port: int) -> None:
+    """Let the gateway say that its dashboard is there."""
+    origin = OriginKind.ENVIRONMENT, "environment variable GOCLAW_WEB__PORT"
+    settings = Setting("web.host", host, *origin), Setting("web.port", port, *origin)
+    gateway.control.settings.seen = SettingsView(settings)
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
 def test_a_page_is_opened_and_its_address_printed(
-    goclaw: Shell, home: Path, tabs: list[str], monkeypatch: pytest.MonkeyPatch, host: str
+    goclaw: Shell,
+    home: Path,
+    gateway: ThreadGateway,
+    tabs: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    host: str,
 ) -> None:
-    token = "no-address-has-this-token"
+    """It is that of the running gateway, whatever the file says: another one may be there."""
+    (home / "goclaw.toml").write_text("[web]\nport = 1\n")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        settings = f'[web]\nhost = "{host}"\nport = {port}\ntoken = "{token}"\n'
-        (home / "goclaw.toml").write_text(settings)
+        serves_at(gateway, host, port)
         assert goclaw("open").out == f"http://127.0.0.1:{port}/\n"
         document = goclaw.data("open", "jobs")
         monkeypatch.setattr(webbrowser, "open", lambda _url: False)
@@ -45,13 +58,25 @@ def test_a_page_is_opened_and_its_address_printed(
 
 
 def test_without_a_gateway_no_browser_is_opened(goclaw: Shell, home: Path, tabs: list[str]) -> None:
+    """That of another home may be at the same address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    (home / "goclaw.toml").write_text(f"[web]\nport = {port}\n")
+        (home / "goclaw.toml").write_text(f"[web]\nport = {port}\n")
+        got = goclaw("open")
+    assert (got.code, got.out) == (ExitCode.UNREACHABLE, "")
+    assert "no gateway is running in this home; to start one: goclaw run" in got.err
+    assert tabs == []
+
+
+def test_a_dashboard_that_does_not_answer_is_not_opened(
+    goclaw: Shell, gateway: ThreadGateway, tabs: list[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    serves_at(gateway, "127.0.0.1", port)
     got = goclaw("open")
     assert (got.code, got.out) == (ExitCode.UNREACHABLE, "")
-    assert "goclaw run" in got.err
-    (home / "goclaw.toml").write_text("[web]\nport = 0\n")
+    serves_at(gateway, "127.0.0.1", 0)
     assert "web.port = 0" in goclaw("open").err
     assert goclaw("open", "nowhere").code == ExitCode.USAGE
     assert tabs == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli.context import AsJson, answer, choice, named, with_options
-from goclaw_py.core.errors import BadJob, NotFound
+from goclaw_py.core.errors import BadJob, NotAccepted, NotFound, SlugTaken
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.targets import TARGET_FORM, parse_target
@@ -162,6 +162,8 @@ def add(
         draft = JobDraft(**{**fields, "zone": zone, "paused": paused})  # type: ignore[arg-type]
         try:
             job = await control.jobs.create(draft, operator())
+        except SlugTaken as error:
+            raise NotAccepted(f"{error}; to change it: goclaw jobs edit {error.slug}") from error
         except BadJob as error:
             if error.key == "prompt" and payload is None:
                 raise typer.BadParameter(_NO_PROMPT) from error

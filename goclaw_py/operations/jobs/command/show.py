@@ -414,24 +414,29 @@ def _row(found: JobSnapshot, names: DisplayNames, *, with_owner: bool) -> tuple[
 @with_wide
 def next_(
     ctx: typer.Context,
-    number: Annotated[int, typer.Argument(min=1, max=1000, help="Number of runs to list.")] = 10,
+    number: Annotated[
+        int | None,
+        typer.Argument(min=1, max=1000, hidden=True, help="Former way to give --limit."),
+    ] = None,
     job: OfJob = None,
     *,
+    limit: Limit = 10,
     as_json: AsJson = False,
 ) -> None:
     """List the next scheduled runs of all jobs.
 
     Retries and manual runs are not included.
     """
+    most = number or limit
 
     async def ask(control: Control) -> tuple[list[_Due], datetime, bool]:
         service, settings = control.jobs, await control.jobs.scheduler()
         base = settings.profile.policy
         if job is not None:
             one = await service.get(job, operator())
-            ahead = [(at, one) for at in one.upcoming(base, number)]
+            ahead = [(at, one) for at in one.upcoming(base, most)]
         else:
-            ahead = await _ahead(service, base, number)
+            ahead = await _ahead(service, base, most)
         return ahead, settings.now, settings.enabled
 
     found, now, enabled = cli(ctx).ask(ask)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -12,6 +13,7 @@ import typer
 from goclaw_py.chat.access.access_texts import name
 from goclaw_py.cli.context import (
     AsJson,
+    Limit,
     answer,
     cli,
     confirm,
@@ -23,7 +25,7 @@ from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, show_table
 from goclaw_py.core.display_names import address
-from goclaw_py.core.errors import NotFound
+from goclaw_py.core.errors import NotAccepted, NotFound
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.people import HELP
@@ -57,16 +59,28 @@ _PEOPLE = (
 
 @app.command("list")
 @with_wide
-def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """List approved people, pending requests and denied people."""
+def list_(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) -> None:
+    """List approved people, pending requests and denied people.
+
+    --limit is for each of these.
+    """
 
     async def ask(control: Control) -> PeopleList:
         chats = await unapproved(control.people.list, await control.people.chats())
         denied = [chat for chat in chats if chat.allowed is False]
-        people, requests = await control.people.list(), await control.people.requests()
-        return PeopleList(people, requests, denied)
+        people = await control.people.list(limit=limit)
+        return PeopleList(people, (await control.people.requests())[:limit], denied[:limit])
 
-    answer(ctx, ask, Printer(PeopleList, _show, as_json))
+    def show(found: PeopleList) -> None:
+        _show(found)
+        _note_limit(limit, found.people, found.requests, found.denied)
+
+    answer(ctx, ask, Printer(PeopleList, show, as_json))
+
+
+def _note_limit(limit: int, *lists: Sequence[object]) -> None:
+    if any(len(one) >= limit for one in lists):
+        typer.echo(f"showing at most {limit} of each kind; use --limit to see more", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +119,28 @@ class PeopleActivity:
 @app.command("activity")
 @app.command("people", hidden=True)
 @with_wide
-def activity(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+def activity(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) -> None:
     """List people and when they last wrote.
+
+    --limit is for those who are approved, and for the others.
 
     Includes owners, guests, and people whom the settings allow to write without approval.
     """
 
     async def ask(control: Control) -> PeopleActivity:
-        people = await control.people.list()
+        people = await control.people.list(limit=limit)
         heard = await control.people.activity(limit=_HEARD)
         others = await unapproved(control.people.list, await control.people.chats())
-        return PeopleActivity(people, heard, others)
+        return PeopleActivity(people, heard, others[:limit])
 
     def keys(found: PeopleActivity) -> list[str]:
         return [address(one.target) for one in found.last_messages]
 
-    answer(ctx, *with_names(ask, keys, PeopleActivity, _show_people, as_json))
+    def show(found: PeopleActivity, names: DisplayNames) -> None:
+        _show_people(found, names)
+        _note_limit(limit, found.people, found.not_approved)
+
+    answer(ctx, *with_names(ask, keys, PeopleActivity, show, as_json))
 
 
 def _show_people(answered: PeopleActivity, names: DisplayNames) -> None:
@@ -306,6 +326,10 @@ def _decide(
             and account in (None, chat.account)
         ]
         if not found:
+            for one in await control.people.list():
+                if who in (one.sender.id, f"@{one.sender.username}"):
+                    todo = "not denied" if allowed else f"see: goclaw people revoke {one.sender.id}"
+                    raise NotAccepted(f"{display.who(one.sender)} is approved, {todo}")
             raise NotFound(
                 f"no person with a pending request or without approval is {who}; see: "
                 "goclaw people list, goclaw people activity; "

@@ -378,3 +378,16 @@ def test_a_lost_database(goclaw: Shell, jobs: JobControl, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(jobs.store, "find_jobs", fail)
     assert goclaw("jobs", "show", "poll") == Done(3, "", "goclaw: the database does not answer\n")
+
+
+def test_the_number_of_next_runs_is_a_limit(goclaw: Shell, jobs: JobControl) -> None:
+    del jobs
+    assert len(goclaw.data("jobs", "next", "--limit", "3")) == 3
+    assert goclaw("jobs", "next", "3").out == goclaw("jobs", "next", "--limit", "3").out
+
+
+def test_a_name_that_is_taken_leads_to_the_edit(goclaw: Shell, jobs: JobControl) -> None:
+    del jobs
+    got = goclaw("jobs", "add", "tea", "--every", "1h", "--", "drink")
+    assert got.code == ExitCode.FAILED
+    assert "there is a job 'tea' already; to change it: goclaw jobs edit tea" in got.err

@@ -242,7 +242,9 @@ def test_a_time_that_is_over_and_a_name_that_is_taken(goclaw: Shell, cron: JobCo
         assert said in got.err
     goclaw("jobs", "add", "a", *EVERY, "--", "first")
     got = goclaw("jobs", "add", "a", *EVERY, "--", "second")
-    assert got == Done(1, "", "goclaw: there is a job 'a' already\n")
+    assert got == Done(
+        1, "", "goclaw: there is a job 'a' already; to change it: goclaw jobs edit a\n"
+    )
     assert cron.one().spec.payload == Prompt("first")
 
 

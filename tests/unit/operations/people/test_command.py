@@ -182,3 +182,23 @@ def test_who_asks_can_only_be_denied(goclaw: Shell, database: FakeControl, who: 
         assert got.out == "43 (Bob) on telegram/default is denied\n"
         assert database.calls[-1][0] == "allow_chat"
     assert goclaw("people", "allow", who).code == 1
+
+
+def test_who_is_approved_is_neither_allowed_nor_denied(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    known(database, fake_people.ANN)
+    assert "42 (Ann, @ann) is approved, not denied" in goclaw("people", "allow", "42").err
+    assert "is approved, see: goclaw people revoke 42" in goclaw("people", "deny", "@ann").err
+
+
+@pytest.mark.parametrize("command", ["list", "activity"])
+def test_long_lists_of_people_are_limited(
+    goclaw: Shell, database: FakeControl, command: str
+) -> None:
+    known(database, *(replace(GUEST, sender=Sender(str(n), "Ann")) for n in range(60)))
+    got = goclaw("people", command)
+    assert len(got.out.splitlines()) < 60
+    assert "showing at most 50 of each kind; use --limit to see more" in got.err
+    assert len(goclaw.data("people", command, "--limit", "7")["people"]) == 7
+    assert goclaw("people", command, "--limit", "100").err == ""

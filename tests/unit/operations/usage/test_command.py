@@ -102,17 +102,23 @@ def test_options_become_the_question(goclaw: Shell, gateway: ThreadGateway) -> N
 
 
 BAD = [
-    (["--by", "person"], "'person' is not one of agent, job, sender, day, model, trigger, lane"),
-    (["--by", "day,day"], "by: day is given twice"),
-    (["--since", "2026-02-01", "--until", "2026-01-31"], "since: 2026-02-01 is after the last day"),
-    (["--since", "2030-01-01"], "since: 2030-01-01 is after the last day"),
+    (
+        ["--by", "person"],
+        "'--by': 'person' is not one of agent, job, sender, day",
+    ),
+    (["--by", "day,day"], "'--by': day is given twice"),
+    (
+        ["--since", "2026-02-01", "--until", "2026-01-31"],
+        "'--since': 2026-02-01 is after the last day",
+    ),
+    (["--since", "2030-01-01"], "'--since': 2030-01-01 is after the last day"),
     (["--since", "2016-01-01", "--until", "2025-12-31"], "more than 366 days"),
-    (["--since", "last week"], "since: must be a date such as 2026-01-31, not 'last week'"),
-    (["--since", "\x1b[2J"], "since: must be a date such as 2026-01-31, not '\\x1b[2J'"),
-    (["--since", "2026-01-01", "--days", "3"], "days: give days or since, not both"),
+    (["--since", "last week"], "'--since': must be a date such as 2026-01-31, not 'last week'"),
+    (["--since", "\x1b[2J"], "'--since': must be a date such as 2026-01-31, not '\\x1b[2J'"),
+    (["--since", "2026-01-01", "--days", "3"], "'--days': give days or since, not both"),
     (["--tz", "Berlin"], "did you mean Europe/Berlin?"),
-    (["--days", "3650"], "days: from 1 to 366, not 3650"),
-    (["--days", "0"], "days: from 1 to 366, not 0"),
+    (["--days", "3650"], "'--days': must be from 1 to 366, not 3650"),
+    (["--days", "0"], "'--days': must be from 1 to 366, not 0"),
     (["--days", "many"], "--days"),
 ]
 
