@@ -9,6 +9,7 @@ from typing import Protocol
 
 from goclaw_py.chat.access.access_control import AccessControl
 from goclaw_py.chat.outbound import texts
+from goclaw_py.core.display_names import operator_in
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.time.clock import Clock
@@ -94,6 +95,7 @@ class IncidentAlerts:
     async def owners_chats(self) -> list[Target]:
         """Return the last direct chat of each owner on the accounts of this process.
 
+        All conversations of the console are chats of the operator, each with an id of its own.
         Raises ``StoreUnavailable``.
         """
         chats: dict[tuple[str, str, str], Target] = {}
@@ -105,5 +107,6 @@ class IncidentAlerts:
                 continue
             rules = self._policies.rules(target).access
             if self._access_control.is_owner(target, one.sender_id, rules):
-                chats.setdefault((*place, one.sender_id), target)
+                person = operator_in(target) or one.sender_id
+                chats.setdefault((*place, person), target)
         return list(chats.values())

@@ -389,6 +389,17 @@ def told(process: GatewayProcess, chat: str) -> list[str]:
     return [text for text in process.channel.texts(chat) if "has a problem" in text]
 
 
+async def test_an_owner_is_alerted_once_however_many_conversations_they_have() -> None:
+    """Found by use: each conversation of the operator got a copy of a guest's question."""
+    async with a_process(channels=(RecordingChannel("console"),)) as process:
+        for chat in ("20260102-030405-00af", "release", "20260103-030405-00af", "release"):
+            await process.gateway.accept([message("hello", chat=chat, channel="console")])
+            await until(lambda: process.pending == [])
+            await asyncio.sleep(60)
+        chats = await process.container.incidents.owners_chats()
+        assert [chat.chat for chat in chats] == ["release"]
+
+
 @pytest.mark.slow
 async def test_a_trouble_that_lasts_is_told_once() -> None:
     async with watched("ann") as (process, shown):
