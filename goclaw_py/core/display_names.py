@@ -8,13 +8,13 @@ The rules of SPEC OPS-9:
 Names. Pages, tables and the API's `POST /api/names` show people and chats by display names: of a
 direct chat the person (without a name `@username`), of a group its title, of a topic `Group /
 Topic`, of a job its name; without a stored name, and while the database is away, the id with its
-channel. One function makes them. Log lines have the name of their session in a field of its own,
-if this process has stored or read it. Names are stored when a message of an admitted person comes,
-again when they change, and once a day; they identify nobody: pages that decide about access show
-the id beside them, elsewhere it is shown on hover, and in tables of the CLI in the column KEY.
-Senders of the console and the web chat are shown by their id: their chats are named by titles
-(CHAN-9). Kept 90 d after they were seen last (DB-5); `people revoke --forget` deletes a person's
-name at once.
+channel, or "New conversation" in the web chat. One function makes them. Log lines have the name of
+their session in a field of its own, if this process has stored or read it. Names are stored when a
+message of an admitted person comes, again when they change, and once a day; they identify nobody:
+pages that decide about access show the id beside them, elsewhere it is shown on hover, and in
+tables of the CLI in the column KEY. Senders of the console and the web chat are shown by their id:
+their chats are named by titles (CHAN-9). Kept 90 d after they were seen last (DB-5); `people revoke
+--forget` deletes a person's name at once.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from typing import Final
 
 from goclaw_py.core.ids import JobId, SessionKey
 from goclaw_py.core.messages import Target
-from goclaw_py.core.session_keys import CONSOLE, chat_of, job_of
+from goclaw_py.core.session_keys import CONSOLE, chat_of, is_made_name, job_of
 from goclaw_py.core.web_links import OWN_CHANNELS
+
+NEW_CONVERSATION: Final = "New conversation"
+"""The name of a conversation of the web chat in which nothing gave it a title."""
 
 SHORT_ID: Final = len("01a20492-c3f7-7c11")
 """Characters of a short id: the time in ms and 12 random bits.
@@ -68,12 +71,12 @@ def display_name(key: str, known: KnownNames) -> str:
     if (job := job_of(SessionKey(key))) is not None:
         return f"job {known.jobs.get(job) or short_id(job)}"
     if (chat := chat_of(SessionKey(key))) is not None:
-        name = known.targets.get(_whole(chat)) or f"{chat.channel} {chat.chat}"
+        name = known.targets.get(_whole(chat)) or _without_name(chat)
         if chat.thread is None:
             return name
         return f"{name} / {known.targets.get(chat) or f'topic {chat.thread}'}"
     if (person := _person(key)) is not None:
-        return known.targets.get(person) or f"{person.channel} {person.chat}"
+        return known.targets.get(person) or _without_name(person)
     match key.split(":"):
         case ["agent", agent, "heartbeat", *_]:
             return f"heartbeat of {agent}"
@@ -130,6 +133,12 @@ def operator_in(chat: Target) -> str:
 def short_id(whole: str) -> str:
     """Return the beginning of an id that commands and addresses accept in its place."""
     return whole[:SHORT_ID]
+
+
+def _without_name(chat: Target) -> str:
+    if chat.channel == CONSOLE and is_made_name(chat.chat):
+        return NEW_CONVERSATION  # it has had commands only, or its title was removed
+    return f"{chat.channel} {chat.chat}"
 
 
 def _whole(chat: Target) -> Target:

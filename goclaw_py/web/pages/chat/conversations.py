@@ -18,10 +18,18 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from goclaw_py.chat.terminals import Uploads
+from goclaw_py.core.display_names import NEW_CONVERSATION
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, SessionKey
 from goclaw_py.core.messages import Role, Target
-from goclaw_py.core.session_keys import CONSOLE, DEFAULT_ACCOUNT, FIRST_CHAT, chat_of, is_chat_name
+from goclaw_py.core.session_keys import (
+    CONSOLE,
+    DEFAULT_ACCOUNT,
+    FIRST_CHAT,
+    chat_of,
+    is_chat_name,
+    is_made_name,
+)
 from goclaw_py.core.text import first_words, without_markdown
 from goclaw_py.core.web_links import (
     FIRST_CONVERSATION,
@@ -83,7 +91,7 @@ class Conversation:
     @property
     def heading(self) -> str:
         """What people call it."""
-        return self.title or self.name
+        return self.title or (NEW_CONVERSATION if is_made_name(self.name) else self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +218,9 @@ class Conversations:
                 name := self.name_of(session.key),
                 session.agent,
                 # Without a title it has the name that any chat of a channel has.
-                "" if (title := names[session.key]) == f"{CONSOLE} {name}" else title,
+                ""
+                if (title := names[session.key]) in (NEW_CONVERSATION, f"{CONSOLE} {name}")
+                else title,
                 session,
             )
             for session in sessions

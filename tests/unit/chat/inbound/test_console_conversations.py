@@ -69,7 +69,8 @@ async def test_only_on_a_trusted_channel_a_message_chooses_its_agent(
         (("/status", "plan  the\nholidays", "more"), "plan the holidays"),
         (("x" * 200,), "x" * 59 + "…"),
         (("<b>\u202egnp.exe\x00\x1b[2J",), "<b>gnp.exe[2J"),
-        (("\u200b",), "console browser"),
+        (("\u200b",), "New conversation"),
+        (("/status", "/queue"), "New conversation"),
         (("# **Plan** for `x`\n> see [the list](http://a.b/c)",), "Plan for x see the list"),
         (("__init__ and 2**3 or *so*",), "__init__ and 2**3 or *so*"),
     ],
@@ -112,7 +113,7 @@ async def test_a_title_is_given_changed_and_removed(gateway: GatewayProcess) -> 
     with pytest.raises(ValueError, match="at most 80 characters, not 4096"):
         await control.sessions.rename(KEY, "x" * 4096)
     assert await control.sessions.rename(KEY, "") == ""
-    assert await title(gateway) == "console browser"
+    assert await title(gateway) == "New conversation"
     with pytest.raises(NotFound):
         await control.sessions.rename(SessionKey("agent:main:console:direct:none"), "x")
 
@@ -128,7 +129,7 @@ async def test_a_conversation_is_stopped_and_deleted_and_may_begin_again(
     assert gateway.pending == []
     with pytest.raises(NotFound):
         await gateway.control.sessions.get(KEY)
-    assert await title(gateway) == "console browser"
+    assert await title(gateway) == "New conversation"
     await ask(gateway, said("again"))
     assert [one.entry.text for one in await gateway.control.sessions.history(KEY)] == [
         "again",
