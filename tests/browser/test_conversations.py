@@ -77,6 +77,7 @@ def test_a_conversation_is_named_exported_and_deleted(page: Page, dash: Dashboar
     press(page, "Rename")
     notice(page, "Saved.")
     expect(here).to_contain_text(f"{HIT}gnp.exe")
+    expect(page.locator("main > .notice")).to_have_count(0)
     assert set(here.inner_text()).isdisjoint("\u202e\u2066\u200b")
     change(page)
     with page.expect_download():
@@ -304,6 +305,8 @@ def test_a_question_of_a_tool_is_answered_in_the_chat_by_keyboard(
         for _ in range(2):
             expect(last).to_contain_text("has denied it" if decision == "Deny" else "a.txt")
             expect(answered).to_have_text(re.compile(f"^write_file: {words}[^\\n]+$"))
+            first = page.locator("#talk > li.assistant:not([hidden]) .words").first
+            expect(first).to_contain_text(words.strip())
             page.reload()
             live(page)
 

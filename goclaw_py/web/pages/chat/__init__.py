@@ -45,7 +45,8 @@ of a sent file name and path. `--agent`: the agent of a new chat.
   (`sandbox`) that lets nothing in a file run.
 - **Beside the history.** Commands, their answers and what failed runs said stand where they came
   also after a reload, as long as messages are kept (DB-5); the agent does not remember them. The
-  answer to Stop is shown only when it comes: the run says that it was stopped.
+  answer to Stop is shown only when it comes: the run says that it was stopped. What was said while
+  a message waited for its answer stands between them.
 - **Buttons.** Messages have the buttons that they have in Telegram: retry, reminders (CRON-13);
   they go away on all terminals when used, or when a later message asks the same, and come back
   after a reload, at their message, until the gateway restarts. Questions about tool calls

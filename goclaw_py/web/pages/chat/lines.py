@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Final
 
 from goclaw_py.chat.outbound import approval_texts, texts
@@ -107,6 +109,9 @@ def lines_of(
     for line in found:
         begun.setdefault(line.entry.run_id, line.entry.at)
     begun.pop(None, None)
+    asked = sorted(
+        (line.entry for line in found if line.entry.entry.role is Role.USER), key=attrgetter("at")
+    )
 
     def place(line: Line) -> tuple[datetime, datetime]:
         at = line.entry.at
@@ -114,6 +119,11 @@ def lines_of(
             # Above the answer of the run that went on with it.
             spans = ((begun[run], one.at) for run, one in last.items() if run in begun)
             return next((since for since, until in spans if since <= at < until), at), at
+        if line.entry.entry.role is Role.ASSISTANT and line.entry.run_id not in begun:
+            # What was said while a question waited for its answer stands between them.
+            before = bisect_right(asked, at, key=attrgetter("at"))
+            question = asked[before - 1].run_id if before else None
+            return begun.get(question, at), at
         # An answer stands below what it answers, also if more was said meanwhile.
         return begun.get(line.entry.run_id, at), at
 

@@ -419,7 +419,7 @@ const isQuestion = (rows) => rows.flat().some(({ data }) => data.startsWith("app
 
 function addButtons(item, receipt, rows) {
   const all = rows.flat();
-  if (!all.length) return;
+  if (!all.length || isQuestion(rows)) return;
   const place = element("div", { className: "actions buttons" });
   place.dataset.receipt = receipt;
   for (const { text: label, data } of all) {
@@ -560,7 +560,9 @@ const events = {
       if (!isOfStop) notifyOf(words || file?.name || "", receipt);
       const before = replaces && ofReceipt("li", replaces);
       if (before) showAgain(before, receipt, words, buttons, rich);
-      else if (!isOfStop && !isQuestion(buttons)) showSaid(receipt, words, run_id, file, buttons, rich);
+      // A question has a card; its answer then stands where it was asked.
+      else if (isQuestion(buttons)) Object.assign(add("assistant", ""), { hidden: true }).dataset.receipt = receipt;
+      else if (!isOfStop) showSaid(receipt, words, run_id, file, buttons, rich);
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
     if (!run_id && forgets) catchUp();
@@ -595,6 +597,7 @@ function showStopped(run) {
 // A message that takes the place of an earlier one.
 function showAgain(item, receipt, words, buttons, rich) {
   item.dataset.receipt = receipt;
+  item.hidden = isQuestion(buttons);
   item.querySelector(".buttons")?.remove();
   write(item, words, rich);
   addButtons(item, receipt, buttons);
@@ -793,5 +796,7 @@ at("stop").addEventListener("click", () => say("/stop", [], STOP + newId()));
 for (const body of items(".words")) addCopies(body);
 for (const item of items("li.user, li.assistant")) addActs(item);
 form.hidden = false;
+// What a form has done is seen in the conversation.
+setTimeout(() => document.querySelector("main > .notice")?.remove(), 6000);
 typed();
 if (!hasTouch) text.focus(); // on a phone a keyboard would cover the conversation

@@ -147,15 +147,32 @@ def test_commands_and_their_answers_stand_where_they_came() -> None:
     assert [line.is_remembered for line in lines].count(False) == 5
 
 
+def test_what_is_said_before_an_answer_stands_above_it() -> None:
+    """Found by use: that an approval is needed stood below the answer after a reload."""
+    later = RunId("r2")
+    history = [entry(Role.USER, "pay", 1), entry(Role.ASSISTANT, "It was denied.", 5)]
+    history += [entry(Role.USER, "more", 2, later), entry(Role.ASSISTANT, "yes", 6, later)]
+    asides = [
+        aside(Role.ASSISTANT, "I need an approval.", 2 - 1),
+        aside(Role.USER, "/status", 3, "local:id-3"),
+        aside(Role.ASSISTANT, "Busy.", 4),
+        aside(Role.ASSISTANT, "A reminder.", 7),
+    ]
+    assert [line.text for line in lines_of(history, [], None, asides)] == [
+        "pay", "I need an approval.", "It was denied.", "more", "yes",
+        "/status", "Busy.", "A reminder.",
+    ]  # fmt: skip
+
+
 def test_an_answered_question_stands_above_the_answer_of_its_run() -> None:
     history = [entry(Role.USER, "write", 1), entry(Role.ASSISTANT, "Wrote it.", 5)]
     question = "🔐 May I call this tool?\n\nwrite_file\n\nFrom: Ann\n\n✅ Allowed once by Ann."
     asides = [aside(Role.ASSISTANT, question, 3), aside(Role.ASSISTANT, "Noted.", 4)]
     lines = lines_of(history, [], None, asides)
     assert [line.text for line in lines] == [
-        "write", "write_file: ✅ Allowed once by Ann.", "Wrote it.", "Noted.",
+        "write", "write_file: ✅ Allowed once by Ann.", "Noted.", "Wrote it.",
     ]  # fmt: skip
-    assert [line.is_markdown for line in lines] == [True, False, True, False]
+    assert [line.is_markdown for line in lines] == [True, False, False, True]
 
 
 def test_what_was_said_before_a_new_conversation_is_not_shown() -> None:
