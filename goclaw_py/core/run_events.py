@@ -198,6 +198,7 @@ class RunEnded:
         draft: The channel's id of a draft that no message will complete: it is marked as
             incomplete, or removed if the run completed without text.
         shown: The text of that draft, in Markdown; "" if it is unknown.
+        silent: Whether the run completed without anything to say, so that no message follows.
     """
 
     run_id: RunId
@@ -206,6 +207,7 @@ class RunEnded:
     messages: tuple[str, ...] = ()
     draft: str | None = None
     shown: str = ""
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from rich.segment import Segment
 from goclaw_py.chat.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.cli.chats.transcript import (
     DIM,
+    NO_ANSWER,
     NORMAL,
     ToolQuestions,
     file_line,
@@ -176,8 +177,9 @@ class MarkdownTranscript:
                 return "" if hides else self.note(f"⚙ {plain(name)}{failed}")
             case RunWaiting(_, _, text):
                 return self.note(plain(text)) if text else ""
-            case RunEnded(run_id, _, outcome):
-                return self._ended(run_id, outcome)
+            case RunEnded(run_id, _, outcome, silent=silent):
+                is_empty = silent and run_id != self._open
+                return self._ended(run_id, outcome) + (self.note(NO_ANSWER) if is_empty else "")
             case TerminalMessage(_, _, run_id, file):
                 text = self._questions.shown(event)
                 said = self._message(text, run_id) if text else ""

@@ -28,6 +28,8 @@ PROMPT: Final = "\x1b[1;36m›\x1b[0m "  # noqa: RUF001  (meant to look like a p
 _CLEAR_LINE: Final = "\r\x1b[K"
 DIM: Final = "\x1b[2m"
 NORMAL: Final = "\x1b[0m"
+NO_ANSWER: Final = "(no answer)"
+"""The note for a run that had nothing to say, which would otherwise look lost."""
 _KEPT_RUNS: Final = 50
 
 
@@ -143,8 +145,9 @@ class Transcript:
                 return self._tool(plain(name), ok)
             case RunWaiting(_, _, text):
                 return self.note(plain(text)) if text else ""
-            case RunEnded(run_id, _, outcome):
-                return self._ended(run_id, outcome)
+            case RunEnded(run_id, _, outcome, silent=silent):
+                is_empty = silent and run_id not in self._streamed
+                return self._ended(run_id, outcome) + (self.note(NO_ANSWER) if is_empty else "")
             case TerminalMessage(_, _, run_id, file):
                 text = self._questions.shown(event)
                 said = "\n".join(filter(None, [text, file_line(file)]))

@@ -183,6 +183,8 @@ def signal_of(end: TurnEnd) -> RunEnded:
         turn.message_ids,
         draft=end.left.id if unfinished else None,
         shown=end.left.shown,
+        silent=outcome is Outcome.COMPLETED
+        and not any(message.text or message.file for message in end.say),
     )
 
 

@@ -101,6 +101,17 @@ def test_each_reply_is_written_once(events: list[ChatEvent], shown: str) -> None
     assert piped(*events) == shown
 
 
+def test_a_run_without_an_answer_says_so_to_a_person() -> None:
+    """Otherwise its message would look lost. A pipe gets answers only."""
+    silent = RunEnded(A, HERE, Outcome.COMPLETED, silent=True)
+    transcript = Transcript(interactive=True)
+    assert transcript.show(silent) == f"\x1b[2m(no answer)\x1b[0m\n{PROMPT}"
+    assert MarkdownTranscript(lambda _: None).show(silent) == "\x1b[2m(no answer)\x1b[0m\n"
+    assert piped(started(), silent) == ""
+    # What was streamed before a tool call was something.
+    assert "no answer" not in "".join(map(transcript.show, (text("Hel"), silent)))
+
+
 def test_a_run_that_streams_on_behind_another_one_is_not_written_twice() -> None:
     transcript = Transcript(interactive=False)
     shown = "".join(

@@ -149,6 +149,7 @@ async def test_a_failure_comes_below_what_was_said(error: Exception, words: str)
         async with replying(step) as (_, channel):
             await channel.until_sent(1)
             assert channel.visible() == [visible]
+            assert not any(end.silent for end in channel.ended())
             assert channel.sent[0].draft == ("draft-1" if after_s else None)
 
 
@@ -180,6 +181,7 @@ async def test_a_draft_is_removed_if_there_is_nothing_in_the_reply(begins: str, 
         await until(lambda: channel.deleted == {"draft-1"})
         await asyncio.sleep(60)
         assert channel.sent == []
+        assert [end.silent for end in channel.ended()] == [True]
 
 
 async def test_a_line_about_a_file_finishes_the_draft_though_the_reply_is_empty() -> None:
