@@ -65,7 +65,8 @@ class Signals:
         async def fronted(control: Control, terminals: Terminals) -> None:
             try:
                 with acts(starter):
-                    await front(control, terminals)
+                    if await front(control, terminals):
+                        self.hurry.set()
             finally:
                 # The shutdown has begun: the next signal ends its waiting.
                 self.stop.set()
@@ -92,7 +93,8 @@ async def run_gateway(
     ``say`` prints a line for the person who started it. ``on_progress`` gets the progress of the
     start. When it is ready, ``greet`` is called once with lines to print; by default it says them.
     ``front`` runs in the foreground, such as a chat in the terminal: the gateway ends when it
-    returns, and log lines go to a file in the state folder. Without it the gateway ends on SIGINT
+    returns, without waiting for runs if it returns True, and log lines go to a file in the state
+    folder. Without it the gateway ends on SIGINT
     or SIGTERM. With ``may_migrate`` False, a database whose schema is not up to date is an error.
 
     Raises ``SettingError``, ``HookConflict``, ``AlreadyRunning``, ``CannotListen`` and

@@ -53,7 +53,8 @@ from goclaw_py.web.tcp import url_of
 
 log = logging.getLogger(__name__)
 
-Front = Callable[[Control, Terminals], Awaitable[None]]
+Front = Callable[[Control, Terminals], Awaitable[bool | None]]
+"""What runs in the foreground; True: it has waited long enough for the runs in progress."""
 """A function that runs in the foreground of a gateway."""
 
 RELEASE = version("goclaw_py")

@@ -67,11 +67,12 @@ def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -
             for line in lines:
                 say(line)
 
-        async def chat(control: Control, terminals: Terminals) -> None:
+        async def chat(control: Control, terminals: Terminals) -> bool | None:
             assert front is not None
-            await front(control, terminals)
+            has_waited = await front(control, terminals)
             waits = "waiting for runs in progress; Ctrl-C interrupts them"
             display.enter_context(progress(waits))
+            return has_waited
 
         shown = None if front is None else chat
         work = gateway(

@@ -125,8 +125,12 @@ class LocalChat:
 
     async def __call__(
         self, control: Control, terminals: Terminals, *, outlives: bool = False
-    ) -> None:
-        """Chat until the user quits; see ``TerminalConversation``."""
+    ) -> bool:
+        """Chat until the user quits; see ``TerminalConversation``.
+
+        Returns whether the time to wait for answers is over: a gateway that ends with the chat
+        interrupts their runs, and the next one answers.
+        """
         from goclaw_py.cli.chats.conversation import agent_for, settled  # noqa: PLC0415
 
         agent = await agent_for(control, self._chat, self._agent)
@@ -135,6 +139,7 @@ class LocalChat:
                 lambda: settled(control, self._chat), self._wait_s
             )
             self.failed = conversation.failed
+        return not self.answered
 
     async def greeting(self, control: Control) -> list[str]:
         """Return lines that say which chat this is, and what was answered before."""
