@@ -537,6 +537,7 @@ MARKUP = {
         'Or with ```\n\n<pre><code class="language-c">a</code></pre>\n\nb'
     ),
     "```\na ```\nb\n```": "<pre>a ```\nb</pre>",
+    "```\n~~~\na ```py\n```": "<pre>~~~\na ```py</pre>",
     "Run\n```sh npm i *x*\n```": "Run\n\n<pre>sh npm i *x*</pre>",
     # Bars in tables.
     "|a|b|\n|-|-|\n|`x|y`|z|": "<pre>a    b\n───  ─\nx|y  z</pre>",
