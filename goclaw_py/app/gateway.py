@@ -94,8 +94,8 @@ async def run_gateway(
     start. When it is ready, ``greet`` is called once with lines to print; by default it says them.
     ``front`` runs in the foreground, such as a chat in the terminal: the gateway ends when it
     returns, without waiting for runs if it returns True, and log lines go to a file in the state
-    folder. Without it the gateway ends on SIGINT
-    or SIGTERM. With ``may_migrate`` False, a database whose schema is not up to date is an error.
+    folder. Without it the gateway ends on SIGINT or SIGTERM. With ``may_migrate`` False, a database
+    whose schema is not up to date is an error.
 
     Raises ``SettingError``, ``HookConflict``, ``AlreadyRunning``, ``CannotListen`` and
     ``StoreError`` before it is ready.

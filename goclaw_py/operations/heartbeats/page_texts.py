@@ -16,6 +16,7 @@ from goclaw_py.schedule.heartbeat.status_texts import (
     advice,
     dry_run_lines,
     is_undelivered,
+    next_run,
     outcome_words,
     route_words,
     spent_words,
@@ -68,6 +69,7 @@ WORDS: Final[Mapping[str, object]] = {
     "route_words": route_words,
     "spent_words": spent_words,
     "why": partial(why, reader=_READER),
+    "next_run": next_run,
 }
 """Functions for templates about heartbeats."""
 
