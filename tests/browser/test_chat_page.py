@@ -189,6 +189,8 @@ def test_a_turn_of_several_messages_is_tried_again_and_edited_as_a_whole(
         expect(page.locator(f"li[data-of='{run}']")).to_have_count(0)
         expect(page.locator("li.assistant[data-of] .words").last).to_contain_text("dot.png")
         expect(page.locator("#send")).to_be_visible()
+        if not is_loaded:
+            expect(page.locator("li.user")).to_have_count(4)
         for words in ("my order is 4711", "where is it?" if edits else "what is it?"):
             expect(page.locator("li.user pre", has_text=words)).to_have_count(1)
     page.reload()
@@ -197,6 +199,28 @@ def test_a_turn_of_several_messages_is_tried_again_and_edited_as_a_whole(
     expect(asked).to_contain_text("where is it?")
     expect(asked).not_to_contain_text("what is it?")
     expect(asked.locator("img")).to_have_count(1)
+
+
+def test_messages_arrive_in_the_order_in_which_they_were_typed(page: Page) -> None:
+    """Found by use: the request with the second one overtook the first one."""
+    page.goto("/chat/new")
+    live(page)
+    posted: list[Route] = []
+
+    def hold_first(route: Route) -> None:
+        posted.append(route)
+        if len(posted) > 1:
+            route.continue_()
+
+    page.route("**/messages", hold_first)
+    for text in ("echo one", "echo two"):
+        send(page, text)
+    expect(page.locator("li.user")).to_have_count(2)
+    assert len(posted) == 1
+    posted[0].continue_()
+    expect(answers(page).last).to_contain_text("two")
+    page.reload()
+    expect(page.locator("#talk")).to_contain_text(re.compile("one.*two", re.DOTALL))
 
 
 def test_a_conversation_is_forked_at_an_answer(sized: Page) -> None:

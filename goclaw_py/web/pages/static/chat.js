@@ -157,6 +157,7 @@ function addQuestion(id, line, files) {
   return item;
 }
 
+let posted = Promise.resolve(); // the first request for the message before
 let returned = null; // what was typed, if it is what could not be sent
 
 // Sends a message; what is refused comes back to where it was typed. Returns whether it was taken.
@@ -165,10 +166,12 @@ async function say(line, files = [], id = newId()) {
   stops ||= STOPS.test(line);
   const item = isPressed(id, line) ? null : addQuestion(id, line, files);
   const body = { message_id: id, text: line, files: files.map(({ ref, name }) => ({ ref, name })), ...choice };
+  // Requests may overtake each other: messages wait for those before them. A stop waits for none.
+  const first = id.startsWith(STOP) ? post("/messages", body) : (posted = posted.catch(() => {}).then(() => post("/messages", body)));
   for (let attempt = 0; ; attempt += 1) {
     try {
       // The same id again is harmless, so a line whose answer was lost is said once.
-      await post("/messages", body);
+      await (attempt ? post("/messages", body) : first);
       if (item) showPlace(item, "");
       return true;
     } catch (error) {
@@ -321,15 +324,16 @@ const runOf = ({ dataset }) => dataset.of ?? dataset.tools;
 
 let removed = 0; // turns, by this page
 let caught = null; // the end of catching up
+const begun = new Map(); // the id of a message → the run that answers it
 
 // Shows what was stored while this page heard nothing, and removes turns that were undone elsewhere.
 async function catchUp() {
-  const [before, soFar] = [items(":scope > li").filter(runOf), removed];
+  const [before, soFar, working] = [items(":scope > li").filter(runOf), removed, new Set(growing.keys())];
   const lines = await stored().catch(() => null);
   if (!lines) return;
   if (removed > soFar) return catchUp(); // it may be what was stored before
   const runs = new Set(lines.map(runOf));
-  for (const item of before) if (!runs.has(runOf(item)) && !growing.has(runOf(item))) item.remove();
+  for (const item of before) if (![runs, growing, working].some((some) => some.has(runOf(item)))) item.remove();
   const found = new Set();
   let last = null;
   for (const line of lines) {
@@ -346,10 +350,11 @@ async function catchUp() {
     if (mine && end && !mine.querySelector(":scope > :is(.problem, .hint)")) mine.querySelector(".place")?.before(end);
     if (!mine) {
       at("begin")?.remove();
+      if (message && !runOf(line) && begun.has(message)) line.dataset.of = begun.get(message);
       if (last) last.after(line);
       else talk.prepend(line);
       if (!line.dataset.tools) addActs(line);
-      addCopies(line);
+      for (const body of line.querySelectorAll(".words")) addCopies(body);
       showTimes(line);
     }
     found.add((last = mine ?? line));
@@ -497,7 +502,9 @@ function isThere(run, words) {
 const events = {
   run_started: ({ run_id, messages }) => {
     doing.textContent = "The agent is working…";
+    growing.set(run_id, null);
     for (const id of messages) {
+      begun.set(id, run_id);
       const item = questionOf(id);
       if (!item) continue;
       reopen(item);
@@ -511,7 +518,6 @@ const events = {
       redone = null;
       caught = catchUp();
     }
-    growing.set(run_id, null);
     showStop();
   },
   // Another page of this conversation sends it.
