@@ -568,7 +568,11 @@ const events = {
       if (before) showAgain(before, receipt, words, buttons, rich);
       // A question has a card; its answer then stands where it was asked.
       else if (isQuestion(buttons)) Object.assign(add("assistant", ""), { hidden: true }).dataset.receipt = receipt;
-      else if (!isOfStop) showSaid(receipt, words, run_id, file, buttons, rich);
+      else if (!isOfStop) {
+        showSaid(receipt, words, run_id, file, buttons, rich);
+        // The page was left to answer a question: its run may have ended before the page was back.
+        if (words !== text) items("li.user").at(-1)?.after(ofReceipt("li", receipt));
+      }
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
     if (!run_id && forgets) catchUp();
