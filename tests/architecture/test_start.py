@@ -46,7 +46,7 @@ _NEVER = {
     "segno": "there is no QR code",
     "yaml": "there are no files of jobs",
 }
-_LIBRARIES = {"python-telegram-bot": ("aiogram", 1_435), "aiogram": ("telegram", 1_898)}
+_LIBRARIES = {"python-telegram-bot": ("aiogram", 1_437), "aiogram": ("telegram", 1_900)}
 """The library that stays away, and how many modules there may be beside those of ``_GROWING``."""
 
 _GROWING = ("goclaw_py.chat.commands.", "goclaw_py.operations.")

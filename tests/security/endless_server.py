@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -47,6 +48,8 @@ class EndlessServer:
 async def serving(server: EndlessServer) -> AsyncIterator[EndlessServer]:
     """Listen on a free port of loopback."""
     listening = await asyncio.start_server(server.answer, "127.0.0.1", 0)
+    # Else it grows to 4 MB, and that of the client to 6: more than a client may read.
+    listening.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
     server.port = listening.sockets[0].getsockname()[1]
     try:
         yield server
