@@ -12,6 +12,7 @@ import typer
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import cli, no_such_agent, waited_for
 from goclaw_py.cli.exits import ExitCode
+from goclaw_py.core.outcomes import Outcome, outcome_text
 from goclaw_py.core.session_keys import is_chat_name
 from goclaw_py.core.text import count
 from goclaw_py.web.sockets import is_answered, socket_path
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from goclaw_py.cli.chats.conversation import TerminalConversation
     from goclaw_py.config import Settings
     from goclaw_py.core.ids import AgentName
-    from goclaw_py.core.outcomes import Outcome
     from goclaw_py.operations.control import Control
 
 CONSOLE_CHAT: Final = "local"
@@ -75,7 +75,7 @@ def chat(
         typer.echo(f"goclaw: some messages got no answer within {wait:g} s (see --wait)", err=True)
         raise typer.Exit(ExitCode.FAILED)
     if here.failed:
-        words = here.failed.value.replace("_", " ")
+        words = outcome_text(here.failed)
         typer.echo(f"goclaw: a run ended without its answer: {words}", err=True)
         raise typer.Exit(ExitCode.FAILED)
 

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import NotFound
+from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.targets import parse_target, target_text
 from goclaw_py.core.text import count
 from goclaw_py.operations.deliveries.operations import Deliveries, MessageCounts
@@ -198,7 +199,7 @@ async def _stale(deliveries: Deliveries, text: str) -> list[tuple[str, int, str]
             return "deleted"
         if row.outcome is None:
             return "running" if row.run_id else "waiting"
-        return row.outcome.value.replace("_", " ")
+        return outcome_text(row.outcome)
 
     states = await asyncio.gather(*(state(kind, number) for kind, number in found))
     return [(*one, words) for one, words in zip(found, states, strict=True)]

@@ -479,9 +479,11 @@ def place(text: str | None, *, keys: int = 1) -> Cursor | None:
 
 def row_place(text: str | None) -> int | None:
     """Parse the number of the row before a page of a list. Raises ``HTTPException`` (422)."""
-    if text is None or (text.isascii() and text.isdigit() and int(text[:20]) <= MAX_ROW_ID):
-        return None if text is None else int(text)
-    raise refused("Page", text, A_PAGE)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text[:20]) <= MAX_ROW_ID):
+        raise refused("Page", text, A_PAGE)
+    return int(text)
 
 
 def _part_key(page: Page, query: Query) -> tuple[str, ...]:
