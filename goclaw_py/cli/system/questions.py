@@ -260,10 +260,15 @@ class SetupQuestions:
     def _ask_key(self, provider: Provider) -> None:
         given = _secret("--key-file", self._given.key_file)
         in_env = find_key(provider, None, self._env)
-        if given is None and (self._prompt is None or not provider.needs_key):
-            return  # if the environment has one, it is used from there
         url = find_url(provider, self.answers.base_url, self._env)
         is_needed = lacks(provider, "", url) is not None
+        if given is None and (self._prompt is None or not provider.needs_key):
+            if is_needed and not in_env and self._given.test:
+                variable = provider.key_variable
+                raise GoclawError(
+                    f"{self.answers.model} needs a key: add --key-file FILE, or set {variable}"
+                )
+            return  # if the environment has one, it is used from there
         hint = "" if is_needed else "; Enter: none"
         if in_env:
             hint = f"; Enter: a copy of the one in {provider.key_variable}"

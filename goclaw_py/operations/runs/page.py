@@ -119,7 +119,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
     control = service.control
     fields = (
         time_range("Started"),
-        await of_agent(control),
+        await of_agent(control, query),
         one_of("trigger", "Trigger", Trigger),
         *((Field("search", "Search", placeholder="part of the prompt"),) if sees_text() else ()),
         *given(query, "sender", "Sender", sender_words(query.get("sender", ""))),
@@ -180,7 +180,7 @@ def _tabs(counts: Mapping[str, int] | None, show: str) -> tuple[Tab, ...]:
 async def _timeline(service: PageServices, query: Query) -> Facts:
     """``span`` selects the time, or ``from`` and ``to`` do."""
     fields = (
-        await of_agent(service.control),
+        await of_agent(service.control, query),
         one_of("trigger", "Trigger", Trigger),
         one_of("outcome", "Outcome", Outcome),
         Field("from", "From (UTC)", placeholder="2026-01-31 08:00"),

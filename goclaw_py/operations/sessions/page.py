@@ -91,7 +91,7 @@ async def _load(service: PageServices, query: Query) -> Facts:
     control = service.control
     before = place(query.get("before"))
     fields = (
-        await of_agent(control),
+        await of_agent(control, query),
         one_of("channel", "Channel", await channels(service, query)),
         Field("search", "Search", placeholder="name or key"),
     )

@@ -65,11 +65,16 @@ class Field:
     hidden: bool = False
 
     def read(self, query: Query) -> str:
-        """Return its value in an address, the default for an unknown value."""
+        """Return its value in an address. Raises ``HTTPException`` (422) for an unknown one.
+
+        An action for all rows that match would otherwise take all, where a link names a past agent.
+        """
         value = query.get(self.name, "")
         if self.options is None:
             return NOT_IN_NAMES.sub("", value)[:MAX_SEARCH].strip()
-        return value if value in self.options else self.default
+        if value and value not in self.options:
+            raise refused(self.label, value, "a value of this filter")
+        return value or self.default
 
 
 def one_of(name: str, label: str, values: Iterable[str]) -> Field:
@@ -77,9 +82,13 @@ def one_of(name: str, label: str, values: Iterable[str]) -> Field:
     return Field(name, label, {value: value.replace("_", " ") for value in values})
 
 
-async def of_agent(control: Control) -> Field:
-    """Return the filter by agent."""
-    return one_of("agent", "Agent", await control.heartbeats.agents())
+async def of_agent(control: Control, query: Query) -> Field:
+    """Return the filter by agent: those of the settings, and the one an address names.
+
+    What a former agent did is kept.
+    """
+    known = await control.heartbeats.agents()
+    return one_of("agent", "Agent", [*known, *(_named("agent", query) - {*known})])
 
 
 async def channels(service: PageServices, query: Query) -> list[str]:
@@ -87,8 +96,13 @@ async def channels(service: PageServices, query: Query) -> list[str]:
     known = {*await service.control.deliveries.channels(), CONSOLE}
     with suppress(NoGateway):
         known |= {view.name for view in (await service.control.lanes.status()).channels}
-    named = query.get("channel", "")
-    return sorted(known | ({named} if SLUG.fullmatch(named) else set()))
+    return sorted(known | _named("channel", query))
+
+
+def _named(parameter: str, query: Query) -> set[str]:
+    """Return the agent or channel that an address names, if it can be one."""
+    named = query.get(parameter, "")
+    return {named} if SLUG.fullmatch(named) else set()
 
 
 def given(query: Query, name: str, label: str, named: str = "") -> tuple[Field, ...]:
@@ -161,9 +175,11 @@ class ListFilters:
 
     @property
     def show(self) -> str:
-        """The selected tab."""
-        wanted = self.query.get(self.tab, "")
-        return wanted if wanted in self.states else self.states[0]
+        """The selected tab. Raises ``HTTPException`` (422) for an unknown one."""
+        wanted = self.query.get(self.tab, "") or self.states[0]
+        if wanted not in self.states:
+            raise refused("Tab", wanted, "a tab of this list")
+        return wanted
 
     @property
     def chosen(self) -> dict[str, str]:

@@ -72,7 +72,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
         fields = (
             Field("level", "Level", _LEVELS),
             Field("search", "Search", placeholder="text or name=value"),
-            await of_agent(service.control),
+            await of_agent(service.control, query),
             *given(query, "run", "Run", short_id(query.get("run", ""))),
             *given(query, "session", "Session"),
             *given(query, "person", "Person"),

@@ -118,7 +118,7 @@ def routes(service: PageServices) -> list[Route]:
 
 async def _filters(service: PageServices, query: Query) -> ListFilters:
     fields = (
-        await of_agent(service.control),
+        await of_agent(service.control, query),
         Field("search", "Search", placeholder="session or prompt"),
     )
     return ListFilters("/", "runs", query, fields)

@@ -156,6 +156,8 @@ def test_what_the_command_line_says_is_not_asked(servers: None, tmp_path: Path) 
     assert (script.asked, script.hidden) == ([], [])
     assert script.told == ["The bot is @AnnBot.", "The model answers."]
     assert found == Answers(TOKEN, "openai:gpt-4o", "", KEY, "UTC", ("12",))
+    with pytest.raises(GoclawError, match="add --key-file FILE, or set OPENAI_API_KEY"):
+        SetupQuestions(None, Given(**options | {"key_file": None}), {}).ask()
     # A wrong key of a file is not asked for again and again.
     (tmp_path / "key").write_text("sk-wrong")
     with pytest.raises(AgentError, match="refuses the key"):

@@ -251,7 +251,7 @@ async def _stale(service: PageServices, text: str) -> list[tuple[str, str, str]]
 
 async def _filters(service: PageServices, query: Query) -> ListFilters:
     fields = (
-        await of_agent(service.control),
+        await of_agent(service.control, query),
         Field("kind", "Schedule", _KINDS),
         *given(query, "owner", "Owner", _place_of(query.get("owner", ""))),
         Field("name", "Name", placeholder="part of a name"),

@@ -184,7 +184,6 @@ async def test_the_log_has_pages_and_a_filter(
     assert (await browser.says(older, 'id="row-b-2"', "Newest")).count('<tr id="row-') == 1
     none = "No heartbeat run matches."
     await browser.says("/heartbeats/main?outcome=skipped:empty", none)
-    assert (await browser.says("/heartbeats/main?outcome=bogus")).count('<tr id="row-') == 2
     assert (await browser.get("/heartbeats/main?before=x")).status_code == 422
 
 
@@ -472,7 +471,6 @@ async def test_what_could_not_be_stored_is_still_in_its_form(
         ("show=failing", []),
         ("show=muted", ["helper"]),
         ("show=off&agent=main", []),
-        ("show=<b>&agent=%00", ["main", "helper"]),
     ],
 )
 async def test_heartbeats_are_found_by_state_and_agent(

@@ -118,10 +118,10 @@ async def test_the_list_says_why_a_job_does_not_run(browser: Browser, jobs: Jobs
 @pytest.mark.parametrize(("query", "slugs"), [
     ("state=paused", ["two"]), ("state=active&agent=helper", ["three"]),
     ("agent=main", ["one", "two"]), ("name=THRE", ["three"]),
-    ("state=bogus&agent=%00%22&name=%00", ["one", "two", "three"]),
+    ("name=%00", ["one", "two", "three"]), ("agent=former", []),
     ("page=0", ["one", "two", "three"]), ("page=x", ["one", "two", "three"]),
     ("state=failed", []), ("kind=cron", ["one", "two", "three"]), ("kind=at", []),
-    ("owner=operator&kind=x", ["one", "two", "three"]), ("owner=telegram:direct:7", []),
+    ("owner=operator", ["one", "two", "three"]), ("owner=telegram:direct:7", []),
     ("name=" + "%25" * 9999, []), ("name=t_o", []), ("name=%E2%80%AE<b>", []),
 ])  # fmt: skip
 async def test_jobs_are_found(query: str, slugs: list[str], browser: Browser, jobs: Jobs) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 from goclaw_py.core.display_names import KnownNames
-from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import HistoryEntry, Role, Target
 from goclaw_py.core.outcomes import FAILURES, Outcome, Reason, Trigger
 from goclaw_py.operations.runs.operations import RunRecord
@@ -53,7 +53,8 @@ def picked(only: RunFilter) -> set[str]:
         ("show=running&range=all", replace(ONE_PAGE, active=True)),
         (urlencode(BY_TAB | {"range": "1h"}), replace(ONE_PAGE, only=EVERY_FILTER, since=HOUR)),
         ("session=agent:main:x&range=all", replace(ONE_PAGE, session=SessionKey("agent:main:x"))),
-        ("show=<b>&trigger=x&range=9y&other=1", replace(ONE_PAGE, since=DAY)),
+        ("agent=former&other=1&range=all",
+         replace(ONE_PAGE, only=RunFilter(agent=AgentName("former")))),
     ],
 )  # fmt: skip
 async def test_the_address_selects_runs(

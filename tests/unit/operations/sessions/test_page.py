@@ -29,7 +29,7 @@ async def test_a_wrong_place_is_refused(browser: Browser, path: str) -> None:
         ("show=running&agent=main&channel=telegram",
          SessionQuery(agent=AgentName("main"), channel="telegram", state=SessionState.RUNNING)),
         ("channel=gone-one", SessionQuery(channel="gone-one")),
-        ("show=x&agent=%00&channel=<b>", NEWEST_SESSIONS),
+        ("show=&agent=", NEWEST_SESSIONS),
     ],
 )  # fmt: skip
 async def test_the_address_selects_sessions(

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 from html.parser import HTMLParser
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 from starlette.exceptions import HTTPException
@@ -118,11 +118,29 @@ async def test_what_people_and_models_write_stays_text(
 
 
 async def test_an_address_can_make_a_page_say_nothing(browser: Browser) -> None:
-    for path in ("/?notice=You+were+hacked", "/?error=x", f"/timeline?span={ATTACK}"):
+    for path in ("/?notice=You+were+hacked", "/?error=x"):
         answer = await browser.get(path)
         assert answer.status_code == 200
         assert 'role="status">You' not in answer.text
         assert "alert(1)" not in answer.text
+
+
+@pytest.mark.parametrize("path", [
+    *("/?agent=", "/logs?agent=", "/logs?level=", "/runs?show=", "/runs?range=", "/runs?trigger="),
+    *("/timeline?span=", "/timeline?outcome=", "/sessions?show=", "/sessions?channel="),
+    *("/deliveries?show=", "/deliveries?range=", "/deliveries?direction=", "/jobs?state="),
+    *("/jobs?kind=", "/jobs?agent=", "/heartbeats?show=", "/heartbeats?agent="),
+    "/heartbeats/main?outcome=",
+])  # fmt: skip
+@pytest.mark.parametrize("value", ["bogus?", ATTACK, "\0"], ids=["bogus", "attack", "zero"])
+async def test_an_unknown_value_of_a_filter_is_said(
+    browser: Browser, path: str, value: str
+) -> None:
+    """Otherwise all rows would be listed as those that match, and an action would take all."""
+    answer = await browser.get(path + quote(value))
+    assert answer.status_code == 422
+    assert " is not " in answer.text
+    check_that_nothing_runs(answer.text)
 
 
 async def test_a_notice_names_what_was_changed_in_two_words_at_most(browser: Browser) -> None:
