@@ -55,9 +55,8 @@ def modules() -> tuple[Module, ...]:
 @cache
 def nouns() -> tuple[str, ...]:
     """The folders of ``operations``: each is all that operators do with one noun."""
-    packages = (module for module in modules() if module.path.name == "__init__.py")
-    folder = ROOT / "goclaw_py" / "operations"
-    return tuple(module.name for module in packages if module.path.parents[1] == folder)
+    packages = sorted((ROOT / "goclaw_py" / "operations").glob("*/__init__.py"))
+    return tuple(f"goclaw_py.operations.{package.parent.name}" for package in packages)
 
 
 def is_stdlib(package: str) -> bool:
