@@ -52,6 +52,7 @@ from goclaw_py.core.run_events import (
     RunSignal,
     RunStarted,
     RunText,
+    RunWaiting,
 )
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -349,6 +350,19 @@ async def test_who_attaches_during_a_run_gets_its_text_so_far(channel: ConsoleCh
     assert terminal.events[0] == RunStarted(RUN, LOCAL)
     assert terminal.streamed == "Hello!"
     assert other.events == []
+
+
+@pytest.mark.parametrize("later", ["", "⏳ Waiting for your answer …"])
+async def test_who_attaches_is_told_what_the_run_waits_for(
+    channel: ConsoleChannel, later: str
+) -> None:
+    channel.signal(RunStarted(RUN, LOCAL))
+    for text in ("⏳ Waiting for the model …", later):
+        channel.signal(RunWaiting(RUN, LOCAL, text))
+    async with attached(channel) as terminal:
+        await settle()
+    waiting = [RunWaiting(RUN, LOCAL, later)] if later else []
+    assert terminal.events == [RunStarted(RUN, LOCAL), *waiting]
 
 
 async def test_who_attaches_after_a_run_sees_nothing_of_it(channel: ConsoleChannel) -> None:
