@@ -111,6 +111,15 @@ async def waits_for_an_approval() -> Explanation:
     return await after(5, agent=pays())
 
 
+@CASES.answer("waits.approval", "has asked for approval to call pay", "goclaw approvals allow")
+async def waits_while_a_later_message_is_answered() -> Explanation:
+    async with a_process(pays(), AT_ONCE) as gateway:
+        for text in ("hello", "meanwhile"):
+            await gateway.say(text)
+            await asyncio.sleep(2)
+        return await ask(gateway, ANN)
+
+
 @CASES.answer("waits.approval", "asked whether its interrupted call of pay took effect",
               "goclaw approvals answer")  # fmt: skip
 async def waits_for_what_became_of_a_call() -> Explanation:

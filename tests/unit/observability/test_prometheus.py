@@ -12,6 +12,7 @@ import pytest
 
 from goclaw_py.core.errors import AgentError, NotSent, StoreUnavailable, Undeliverable
 from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.metrics import Delivery
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import Usage
 from goclaw_py.records import OutboxQuery, OutboxState
@@ -88,6 +89,19 @@ async def test_each_run_is_counted_once_by_how_it_ended() -> None:
         await settled(made.gateway)
         ended = {chat_run(outcome): 1 for outcome in ("completed", "failed", "cancelled")}
         assert await made.some("goclaw_runs_total") == ended
+
+
+async def test_what_has_not_happened_yet_is_shown_as_nothing(made: Scraped) -> None:
+    """Prometheus sees no rise where a series begins at 1."""
+    shown = await made.all()
+    for name in (
+        *('goclaw_messages_received_total{channel="telegram"}',),
+        *('goclaw_delivery_delay_seconds_count{channel="telegram"}',),
+        *(f"goclaw_deliveries_total{delivery(result)}" for result in Delivery),
+        *('goclaw_cost_usd_total{agent="main"}', 'goclaw_tokens_total{agent="main",kind="input"}'),
+        'goclaw_occurrences_total{status="ok"}',
+    ):
+        assert shown[name] == 0, name
 
 
 async def test_what_was_dropped_counts_though_it_never_ran() -> None:

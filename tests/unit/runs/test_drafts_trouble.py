@@ -90,6 +90,15 @@ async def test_a_reply_beside_a_draft_that_is_not_found_is_recorded_and_says_so(
         assert (await outbox(gateway))[0].attempts == 1
 
 
+async def test_a_lost_draft_is_looked_for_three_times(caplog: pytest.LogCaptureFixture) -> None:
+    """It may arrive late; each look is a request or more."""
+    talking, lost = Stream(("x",) * 700, every_s=0.5), SendFailure(MaybeSent("no answer"))
+    async with replying(talking, draft_failures=[lost]):
+        await asyncio.sleep(300)
+        looks = [one for one in caplog.records if one.message == "draft_looked_for"]
+        assert len(looks) == 3
+
+
 async def test_the_lost_draft_of_a_run_that_is_stopped_is_removed() -> None:
     async with replying(BLOCKED, draft_failures=[ARRIVED]) as (gateway, channel):
         await until(lambda: bool(channel.drafted))

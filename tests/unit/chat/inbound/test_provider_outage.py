@@ -91,7 +91,9 @@ async def test_it_is_tried_ever_more_seldom_at_most_a_minute_apart() -> None:
         assert 10 <= len(provider.asked) <= 16
 
 
-async def test_what_comes_meanwhile_waits_without_asking_in_its_order() -> None:
+async def test_what_comes_meanwhile_waits_without_asking_in_its_order(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with outage() as (gateway, provider):
         await gateway.ask("one")
         await gateway.say("two", "three", apart_s=2)
@@ -101,6 +103,9 @@ async def test_what_comes_meanwhile_waits_without_asking_in_its_order() -> None:
         await until(lambda: len(gateway.channel.texts("cyd")) == 1)
         # The second session shows that it is an outage.
         assert set(provider.asked) == {"one", "other"}
+        await asyncio.sleep(300)
+        begun = [one for one in caplog.records if one.message == "provider_outage_started"]
+        assert len(begun) == 1, "a line of the log for each try"
         provider.down = None
         await gateway.channel.until_sent(8)
         anns = ["re: one", "re: two", "re: three"]
