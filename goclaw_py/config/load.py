@@ -158,11 +158,11 @@ def _allowed(detail: ErrorDetails, path: tuple[str, ...]) -> str:
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """Return the error text of an unknown key, with the allowed keys and the nearest one."""
+    """Return the error text of an unknown key, with the nearest key and all allowed ones."""
     known = sorted(known)
     near = difflib.get_close_matches(key, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"unknown key; known here: {', '.join(known)}{hint}"
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"unknown key{hint}; known here: {', '.join(known)}"
 
 
 def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:

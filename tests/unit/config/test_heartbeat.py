@@ -273,7 +273,7 @@ SHOWN = {
         "interval = 30", "interval = 0.0", "interval = ''", "interval = '1h30m'",
         "interval = '367d'", "interval = 'off'",
     ],
-    "unknown key; known here: ": ["interval_s = 30"],
+    "unknown key (did you mean interval?); known here: ": ["interval_s = 30"],
     "must be a table": ["active_hours = '08:00-22:00'", "active_hours = ['08:00', '22:00']"],
     TARGETS: [
         "target = ''", "target = 'Last'", "target = 'telegram:'", "target = ':12345'",
@@ -302,7 +302,7 @@ SHOWN = {
         "budget.day.usd = -1",
     ],
     "unknown key; known here: tokens, usd": ["budget.day.turns = 3"],
-    "unknown key; known here: day, tokens, turns, usd; did": ["budget.dayly = 1"],
+    "unknown key (did you mean day?); known here: day, tokens, turns, usd": ["budget.dayly = 1"],
 }  # fmt: skip
 WRONG = [
     *((line, f"{line}: {said}".rstrip()) for said, lines in SHOWN.items() for line in lines),
