@@ -78,7 +78,7 @@ def options(
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code. An error is one line on standard error."""
     try:
-        code = app(args=_with_intervals(arguments), prog_name="goclaw", standalone_mode=False)
+        code = app(args=_read(arguments), prog_name="goclaw", standalone_mode=False)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except TyperException as error:
@@ -146,11 +146,13 @@ def _of_the_system(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
-def _with_intervals(arguments: Sequence[str]) -> list[str]:
-    """Replace ``--watch`` without a value by ``--watch=1``.
+def _read(arguments: Sequence[str]) -> list[str]:
+    """Replace ``--watch`` without a value by ``--watch=1``, and ``help WORDS`` by ``WORDS --help``.
 
     An option with an optional value would take the next word as its value.
     """
+    if arguments and arguments[0] == "help":
+        return [*arguments[1:], "--help"]
     end = arguments.index("--") if "--" in arguments else len(arguments)
     known = ["--watch=1" if word == "--watch" else word for word in arguments[:end]]
     return [*known, *arguments[end:]]

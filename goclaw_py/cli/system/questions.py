@@ -191,6 +191,9 @@ class SetupQuestions:
             model = self._ask_model_name(default, local)
             read = read_model(model)
             if read is None:
+                given = {"--key-file": self._given.key_file, "--base-url": self._given.base_url}
+                for option in (name for name, value in given.items() if value is not None):
+                    raise typer.BadParameter("needs --model PROVIDER:NAME", param_hint=option)
                 return
             if not self.answers.base_url:  # a chosen model of this machine has its address
                 self._ask_address(read[0])

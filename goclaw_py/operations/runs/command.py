@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -134,6 +135,9 @@ class ListOptions:
         None
     )
     search: Annotated[str, typer.Option(help="List only runs with this text in their prompt.")] = ""
+    days: Annotated[
+        int | None, typer.Option(min=1, max=36_500, help="List only runs of the last DAYS days.")
+    ] = None
     limit: Limit = 50
     active: Annotated[
         bool,
@@ -152,6 +156,7 @@ class ListOptions:
         return RunQuery(
             only=only,
             session=session,
+            since=None if self.days is None else display.now() - timedelta(days=self.days),
             active=self.active,
             search=self.search,
             limit=self.limit,

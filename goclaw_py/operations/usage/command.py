@@ -47,8 +47,12 @@ class UsageOptions:
     days: Annotated[
         int | None, typer.Option(help="Number of past days, up to 366. [default: 7]")
     ] = None
-    since: Annotated[str | None, typer.Option(help="First day, such as 2026-01-31.")] = None
-    until: Annotated[str | None, typer.Option(help="Last day. [default: today]")] = None
+    since: Annotated[
+        str | None, typer.Option(metavar="DAY", help="First day, such as 2026-01-31.")
+    ] = None
+    until: Annotated[str | None, typer.Option(metavar="DAY", help="Last day. [default: today]")] = (
+        None
+    )
     tz: Annotated[str, typer.Option(help="Time zone of the days.")] = "UTC"
 
 

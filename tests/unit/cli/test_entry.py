@@ -73,6 +73,11 @@ def short_helps() -> dict[str, str]:
     return below(typer.main.get_command(app), "")
 
 
+def test_help_is_a_word_too(goclaw: Shell) -> None:
+    for words in ((), ("jobs",), ("jobs", "add")):
+        assert goclaw("help", *words) == goclaw(*words, "--help")
+
+
 @pytest.mark.parametrize(("words", "said"), [
     ("rnus", "no such command 'rnus'. Did you mean 'runs'? See: goclaw --help"),
     ("runs show", "missing argument 'RUN'. See: goclaw runs show --help"),

@@ -142,6 +142,16 @@ def test_a_quote_ends_no_string_of_the_file(tmp_path: Path) -> None:
     assert load(file, {"GOCLAW_HOME": str(tmp_path)}).agents["main"].model == model
 
 
+@pytest.mark.parametrize("option", ["key_file", "base_url"])
+def test_what_belongs_to_a_model_needs_one(servers: None, tmp_path: Path, option: str) -> None:
+    """It was dropped without a word."""
+    (tmp_path / "key").write_text(KEY)
+    given: dict[str, Any] = {"key_file": tmp_path / "key", "base_url": "http://127.0.0.1:1/v1"}
+    for model in (None, "offline"):
+        with pytest.raises(typer.BadParameter, match="needs --model"):
+            SetupQuestions(None, Given(model=model, **{option: given[option]}), {}).ask()
+
+
 def test_what_the_command_line_says_is_not_asked(servers: None, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     (tmp_path / "key").write_text(KEY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -40,6 +41,9 @@ def test_without_options_the_newest_runs_are_listed(goclaw: Shell, database: Fak
     assert database.calls == [("runs", NEWEST_RUNS), ("runs", RunQuery(active=True))]
     assert goclaw("runs", "list", "--session", "console").code == 0
     assert database.calls[-1] == ("runs", RunQuery(session=fakes.SESSION))
+    assert goclaw("runs", "list", "--days", "2").code == 0
+    since = database.calls[-1][1].since
+    assert timedelta(days=2) <= datetime.now(UTC) - since < timedelta(days=2, minutes=10)
     got = goclaw("runs", "list", "--active", "--outcome", "lost")
     assert (got.code, "runs in progress have no outcome" in got.err) == (2, True)
 
