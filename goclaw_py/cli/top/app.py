@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 _REFRESH_S: Final = 1.0
 _TOTALS_S: Final = 5.0
-"""How often usage and failed runs are read: the database counts them."""
+"""How often usage and ended runs are read: the database counts them."""
 
 _ESC_S: Final = 0.05
 """How long an escape character waits for the rest of a key."""
 
-_MOST_FAILED: Final = 100
+_MOST_ENDED: Final = 100
 _MOST_LINES: Final = 500
 
 
@@ -108,7 +108,7 @@ class _Viewer:
             self._stops.add(task)
             task.add_done_callback(self._stops.discard)
         if before.subject != self._state.subject:
-            self._view = replace(self._view, details=(), log=())
+            self._view = replace(self._view, ended=(), details=(), log=())
             self._totals_at = -_TOTALS_S
             self._wanted.set()
         self.changed.set()
@@ -149,7 +149,7 @@ class _Viewer:
     async def _latest(self) -> TopView:
         state, now_s = self._state, asyncio.get_running_loop().time()
         status = await self._control.lanes.status()
-        failed = self._view.failed
+        ended = self._view.ended
         if now_s - self._totals_at >= _TOTALS_S:
             self._totals_at = now_s
             used = (await self._control.usage.report(UsageQuery(days=1))).total
@@ -158,15 +158,15 @@ class _Viewer:
             started = sum((await self._control.runs.counts(begun)).values())
             self._started = rate_text("runs", started)
             self._cost = "" if used.cost_usd is None else f"  {usd(used.cost_usd)} today"
-            if state.tab is TopTab.FAILED:
-                failed = await self._failed()
-        keys = {run.session for run in status.runs} | {run.session for run in failed}
+            if state.tab in (TopTab.ENDED, TopTab.FAILED):
+                ended = await self._ended(state.tab)
+        keys = {run.session for run in status.runs} | {run.session for run in ended}
         view = TopView(
             status,
             await self._control.sessions.names(keys),
             totals=f"{rate_text('messages', self._messages.per_minute)}  "
             f"{self._started}{self._cost}",
-            failed=failed,
+            ended=ended,
         )
         if state.opened is not None:
             view = replace(view, details=await self._details(view, state.opened))
@@ -174,12 +174,14 @@ class _Viewer:
             view = replace(view, log=await self._log(state.log_of))
         return view
 
-    async def _failed(self) -> list[StoredRun]:
+    async def _ended(self, tab: TopTab) -> list[StoredRun]:
+        """Return the newest runs that have ended, or failed."""
         found: list[StoredRun] = []
-        for outcome in FAILURES:
-            query = RunQuery(only=RunFilter(outcome=outcome), limit=_MOST_FAILED)
+        for outcome in FAILURES if tab is TopTab.FAILED else (None,):
+            query = RunQuery(only=RunFilter(outcome=outcome), limit=_MOST_ENDED)
             found += await self._control.runs.list(query)
-        return sorted(found, key=lambda run: run.started_at, reverse=True)[:_MOST_FAILED]
+        found.sort(key=lambda run: run.started_at, reverse=True)
+        return [run for run in found if run.outcome is not None][:_MOST_ENDED]
 
     async def _details(self, view: TopView, run: RunId) -> list[str]:
         live = next((one for one in view.status.runs if one.id == run), None)

@@ -54,6 +54,7 @@ class TopTab(StrEnum):
     """A list of ``goclaw top``."""
 
     RUNS = "Runs"
+    ENDED = "Ended"
     FAILED = "Failed"
     LOG = "Log"
 
@@ -135,7 +136,7 @@ def pressed(state: TopState, key: str, shown: Shown) -> tuple[TopState, Effect |
         return replace(state, opened=None, scroll=0), None
     if key == "q":
         return state, Effect.QUIT
-    if key in ("1", "2", "3", "next", "previous"):
+    if key in ("1", "2", "3", "4", "next", "previous"):
         return _on_tab(state, key), None
     if state.opened is not None or state.tab is TopTab.LOG:
         return _in_text(state, key, shown), None

@@ -56,6 +56,13 @@ _QUEUED: Final = (
     Column("SESSION", least=12),
     Column("WAITS FOR", least=16),
 )
+_ENDED: Final = (
+    "ENDED",
+    "STARTED",
+    Column("SESSION", least=12),
+    Column("OUTCOME", drop=1),
+    Column("PROMPT", least=16),
+)
 _FAILED: Final = (
     "FAILED",
     "STARTED",
@@ -66,12 +73,15 @@ _FAILED: Final = (
 )
 _KEYS: Final = {
     TopTab.RUNS: "? keys  q quit  ↑↓ select  Enter open  s stop  l log  Tab next list",
-    TopTab.FAILED: "? keys  q quit  ↑↓ select  Enter open  l log  Tab next list",
+    **dict.fromkeys(
+        (TopTab.ENDED, TopTab.FAILED),
+        "? keys  q quit  ↑↓ select  Enter open  l log  Tab next list",
+    ),
     TopTab.LOG: "? keys  q quit  ↑↓ scroll  l all lines  Tab next list",
 }
 _KEYS_OF_RUN: Final = "? keys  Esc back  ↑↓ scroll  s stop  l log"
 HELP: Final = (
-    "1 2 3       the lists: runs, failed runs, log",
+    "1 2 3 4     the lists: runs, ended and failed ones, log",
     "Tab ←→      the next list, the one before",
     "↑↓ k j      select a run, or scroll",
     "PgUp PgDn   a page up or down",
@@ -93,7 +103,7 @@ class TopView:
     Args:
         problem: Why the gateway does not answer now; then the rest is what it answered last.
         totals: Rates and cost, one line.
-        failed: The newest failed runs.
+        ended: The newest ended or failed runs, in the lists of these.
         details: The lines about the opened run.
         log: The newest log lines.
     """
@@ -102,7 +112,7 @@ class TopView:
     names: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     totals: str = ""
-    failed: Sequence[StoredRun] = ()
+    ended: Sequence[StoredRun] = ()
     details: Sequence[str] = ()
     log: Sequence[str] = ()
 
@@ -118,8 +128,8 @@ def screen(view: TopView, state: TopState, columns: int, rows: int) -> tuple[lis
         body, shown = [_line(text, columns) for text in HELP], Shown()
     elif state.opened is not None or state.tab is TopTab.LOG:
         body, shown = _text(view, state, columns, room)
-    elif state.tab is TopTab.FAILED:
-        body, shown = _failed(view, state, columns, room)
+    elif state.tab in (TopTab.ENDED, TopTab.FAILED):
+        body, shown = _ended(view, state, columns, room)
     else:
         body, shown = _runs(view, state, columns, room)
     body = body[:room]
@@ -252,11 +262,13 @@ def _runs(view: TopView, state: TopState, columns: int, room: int) -> tuple[list
     return body, Shown(ids, frozenset(ids), max(running_rows - 1, 1))
 
 
-def _failed(view: TopView, state: TopState, columns: int, room: int) -> tuple[list[Text], Shown]:
-    ids = [run.id for run in view.failed]
-    names = DisplayNames(view.names)
-    rows = [_failure(run, names, view.status.now) for run in view.failed]
-    body = _table(_FAILED, rows, place_of(state, ids), columns, room - 2, "no run has failed")
+def _ended(view: TopView, state: TopState, columns: int, room: int) -> tuple[list[Text], Shown]:
+    ids = [run.id for run in view.ended]
+    has_failed = state.tab is TopTab.FAILED
+    names, titles = DisplayNames(view.names), _FAILED if has_failed else _ENDED
+    rows = [_end(run, names, view.status.now, has_failed=has_failed) for run in view.ended]
+    empty = f"no run has {'failed' if has_failed else 'ended yet'}"
+    body = _table(titles, rows, place_of(state, ids), columns, room - 2, empty)
     active = frozenset(run.id for run in view.status.runs)
     return [_line("", columns), *body], Shown(ids, active & frozenset(ids), max(room - 3, 1))
 
@@ -266,13 +278,17 @@ def _text(view: TopView, state: TopState, columns: int, room: int) -> tuple[list
     from rich.text import Text  # noqa: PLC0415
 
     active = frozenset(run.id for run in view.status.runs)
-    if state.opened is not None:
-        console = Console(width=columns)
-        lines = [
+    console = Console(width=columns)
+
+    def whole(texts: Sequence[str]) -> list[str]:
+        return [
             part.plain.rstrip()
-            for line in view.details
-            for part in Text(line).wrap(console, columns) or [Text()]
+            for text in texts
+            for part in Text(text).wrap(console, columns) or [Text()]
         ]
+
+    if state.opened is not None:
+        lines = whole(view.details)
         most = max(len(lines) - room, 0)
         begin = min(state.scroll, most)
         page = lines[begin : begin + room]
@@ -280,7 +296,7 @@ def _text(view: TopView, state: TopState, columns: int, room: int) -> tuple[list
         none = (
             "no line names this run yet; one comes when it ends" if state.log_of else "no log lines"
         )
-        lines = list(view.log) or [none]
+        lines = whole(view.log or [none])
         if state.log_of is not None:
             room -= 1
         most = max(len(lines) - room, 0)
@@ -348,12 +364,9 @@ def _waiting(run: RunView, names: DisplayNames) -> tuple[str, ...]:
     )
 
 
-def _failure(run: StoredRun, names: DisplayNames, now: datetime) -> tuple[str, ...]:
-    return (
-        run.id[:SHORT_ID],
-        age(run.started_at, now),
-        names.of(run.session),
-        outcome(run),
-        one_line(run.error or "", _CELL),
-        one_line(run.prompt, _CELL),
-    )
+def _end(
+    run: StoredRun, names: DisplayNames, now: datetime, *, has_failed: bool
+) -> tuple[str, ...]:
+    error = (one_line(run.error or "", _CELL),) if has_failed else ()
+    begin = run.id[:SHORT_ID], age(run.started_at, now), names.of(run.session), outcome(run)
+    return (*begin, *error, one_line(run.prompt, _CELL))

@@ -95,10 +95,10 @@ def test_a_run_that_has_ended_is_not_stopped() -> None:
 
 
 def test_lists_are_chosen_by_tab_arrow_or_number() -> None:
-    assert after(TopState(selected=B), "next") == TopState(tab=TopTab.FAILED)
-    assert after(TopState(), "next", "next", "next") == TopState()
+    assert after(TopState(selected=B), "next") == TopState(tab=TopTab.ENDED)
+    assert after(TopState(), *["next"] * 4) == TopState()
     assert after(TopState(), "previous") == TopState(tab=TopTab.LOG)
-    assert after(TopState(opened=A), "2") == TopState(tab=TopTab.FAILED)
+    assert after(TopState(opened=A), "3") == TopState(tab=TopTab.FAILED)
 
 
 def test_l_shows_the_log_of_a_run_and_then_all_of_it() -> None:

@@ -58,7 +58,7 @@ def test_it_shows_what_runs_and_waits_and_what_is_wrong() -> None:
         "4.2 messages/min 0.0 runs/min $0.1800 today",
         "messages 1 unfinished, 0 failed deliveries 2 waiting, 3 failed 0 approvals",
         "! The disk is nearly full",
-        "[1 Runs] 2 Failed 3 Log",
+        "[1 Runs] 2 Ended 3 Failed 4 Log",
         "",
         "LANE ACTIVE WAITING FINISHED CANCELLED FAILED",
         "main 1/2 0 3 1 0",
@@ -167,8 +167,7 @@ def test_no_name_breaks_a_line(name: str, columns: int) -> None:
     )
     states = [
         TopState(),
-        TopState(tab=TopTab.FAILED),
-        TopState(tab=TopTab.LOG),
+        *(TopState(tab=tab) for tab in TopTab if tab is not TopTab.RUNS),
         TopState(opened=run.id),
     ]
     for state in [*states, TopState(stopping=run.id), TopState(notice=name)]:
@@ -178,15 +177,23 @@ def test_no_name_breaks_a_line(name: str, columns: int) -> None:
         assert not any(char in "\n\r\x1b\x07\u202e\u2028\ud800" for line in lines for char in line)
 
 
-def test_what_failed_is_a_list_of_its_own() -> None:
-    view = TopView(BUSY, NAMES, failed=[FAILED])
-    lines = lines_of(view, 120, state=TopState(tab=TopTab.FAILED))
-    assert [" ".join(line.split()) for line in lines[6:8]] == [
-        "FAILED STARTED SESSION OUTCOME ERROR PROMPT",
-        "> 0190-ffff now Ann failed 401: wrong key sing",
-    ]
-    lines = lines_of(TopView(BUSY), state=TopState(tab=TopTab.FAILED))
-    assert "no run has failed" in lines[7]
+@pytest.mark.parametrize(("tab", "head", "row", "none"), [
+    (TopTab.ENDED, "ENDED STARTED SESSION OUTCOME PROMPT", "> 0190-ffff now Ann failed sing",
+     "no run has ended yet"),
+    (TopTab.FAILED, "FAILED STARTED SESSION OUTCOME ERROR PROMPT",
+     "> 0190-ffff now Ann failed 401: wrong key sing", "no run has failed"),
+])  # fmt: skip
+def test_what_ended_and_failed_are_lists(tab: TopTab, head: str, row: str, none: str) -> None:
+    lines = lines_of(TopView(BUSY, NAMES, ended=[FAILED]), 120, state=TopState(tab=tab))
+    assert [" ".join(line.split()) for line in lines[6:8]] == [head, row]
+    assert none in lines_of(TopView(BUSY), state=TopState(tab=tab))[7]
+
+
+def test_a_line_of_the_log_is_whole() -> None:
+    view = TopView(BUSY, log=["first", "03:04:05 " + "x" * 150 + " end"])
+    lines = lines_of(view, 80, state=TopState(tab=TopTab.LOG))
+    assert "".join(lines[5:-1]).count("x") == 150
+    assert any(line.endswith("end") for line in lines)
 
 
 def test_a_run_is_shown_with_its_reason_steps_and_messages() -> None:
@@ -273,8 +280,8 @@ def test_a_person_opens_and_stops_a_run_and_ends_with_q(
     sees(viewer, "It is stopping already.")
     assert ("stop", fakes.SESSION, False, RUNNING.id) in gateway.control.calls
     viewer.types("\t")
-    sees(viewer, "[2 Failed]", "0190-aaaa")
-    viewer.types("3")
+    sees(viewer, "[2 Ended]", "0190-aaaa")
+    viewer.types("4")
     sees(viewer, "no log lines")
     viewer.types("?")
     sees(viewer, "Any key closes this list.")

@@ -43,6 +43,7 @@ def test_without_options_the_newest_runs_are_listed(goclaw: Shell, database: Fak
     assert database.calls[-1] == ("runs", RunQuery(session=fakes.SESSION))
     assert goclaw("runs", "list", "--days", "2").code == 0
     since = database.calls[-1][1].since
+    assert since is not None
     assert timedelta(days=2) <= datetime.now(UTC) - since < timedelta(days=2, minutes=10)
     got = goclaw("runs", "list", "--active", "--outcome", "lost")
     assert (got.code, "runs in progress have no outcome" in got.err) == (2, True)
