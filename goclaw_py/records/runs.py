@@ -77,7 +77,7 @@ class NewRun:
     payer: SessionKey | None = None
     """The session whose daily budget is charged: the parent's for a child run; None: its own."""
     submitted_at: datetime | None = None
-    """When the run was requested; None: same as ``started_at``."""
+    """When it was put into the queue; None: same as ``started_at``."""
     occurrence: OccurrenceId | None = None
     """The job occurrence that this run executes."""
     heartbeat_run: HeartbeatRunId | None = None
@@ -193,6 +193,7 @@ class RunEnd:
         notes: What is unusual about it.
         approvals: Its questions. An interrupted run with the reason ``APPROVAL`` leaves its inbox
             rows waiting for the answers, if it has asked something, or a child run has.
+        asked_at: When its prompt was received, for the history; None: when the run was submitted.
     """
 
     id: RunId
@@ -212,6 +213,7 @@ class RunEnd:
     heartbeat_run: HeartbeatRunEnd | None = None
     approvals: tuple[NewApproval, ...] = ()
     notes: tuple[RunNote, ...] = ()
+    asked_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class RunLog:
         if not log.isEnabledFor(logging.INFO):
             return
         now = self._clock.now()
-        asked_at = run.rows[0].received_at if isinstance(run, Turn) else run.submitted_at or now
+        asked_at = (run.queued_at if isinstance(run, Turn) else run.submitted_at) or now
         # A job's run may be submitted a moment before it is due.
         waited_s = max(0.0, round((now - asked_at).total_seconds(), 3))
         self._started[run.id] = asyncio.get_running_loop().time(), waited_s

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from goclaw_py.chat.outbound import texts as wording
 from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
@@ -60,6 +61,8 @@ class Turn:
     """Its first message waited in the database before it was claimed."""
     state: TurnState = STORED
     """Changed by ``chat.inbound.turns`` only."""
+    queued_at: datetime | None = None
+    """When it was submitted to the scheduler. A retried message was received long before."""
     begun: tuple[NewRun, NodeId] | None = None
     """Its run and the id of this node, once its task has started."""
     progress: RunRecorder = field(default_factory=RunRecorder)

@@ -10,7 +10,7 @@ import pytest
 
 from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
-from goclaw_py.core.messages import Target
+from goclaw_py.core.messages import HistoryEntry, Role, Target
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import ToolStarted, Usage
 from goclaw_py.core.session_keys import announcement_id
@@ -311,6 +311,18 @@ async def test_a_run_keeps_who_pays_when_it_was_asked_for_and_its_target(world: 
     run = await the_run(world, "plain")
     assert (run.payer, run.submitted_at, run.target) == (KEY, at(5), None)
     assert (run.usage, run.tools, run.first_text_at, run.model) == (None, (), None, "asked")
+
+
+async def test_a_prompt_stands_at_its_own_time_in_the_history(world: World) -> None:
+    """Of a turn that is answered again it is older than its run."""
+    for name, asked_at in (("again", at(1)), ("first", None)):
+        run = replace(new_run(name, started_at=at(5)), submitted_at=at(4))
+        await world.a.begin_run(run, node=A)
+        told = HistoryEntry(Role.USER, name), HistoryEntry(Role.ASSISTANT, "yes")
+        ended = replace(end(name), finished_at=at(6), history=told, asked_at=asked_at)
+        await finish(world, ended)
+    times = [(one.run_id, one.at) for one in await world.b.history(KEY)]
+    assert times == [("again", at(1)), ("again", at(6)), ("first", at(4)), ("first", at(6))]
 
 
 async def test_runs_that_end_at_once_keep_what_each_of_them_did(world: World) -> None:

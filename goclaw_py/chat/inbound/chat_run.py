@@ -119,6 +119,7 @@ class ChatRunExecutor:
 
     def add(self, turn: Turn) -> None:
         """Add a turn, before it is submitted."""
+        turn.queued_at = self._clock.now()
         self.turns.queue(turn)
         self._feed.on_requested(turn)
         self._drafts.signal(turn, RunWaits(turn.id, turn.target, turn.message_ids, turn.late))
@@ -187,7 +188,7 @@ class ChatRunExecutor:
             inbox=tuple(row.id for row in turn.own_rows),
             target=turn.chat,
             started_at=self._clock.now(),
-            submitted_at=turn.rows[0].received_at,
+            submitted_at=turn.queued_at,
             dropped=self.turns.dropped(turn.session),
             durable=turn.starts_durably,
         )
@@ -387,7 +388,7 @@ class ChatRunExecutor:
         turn, ended, node = end.turn, end.ended, self._store.node
         say, now = self._replies.bare(end), self._clock.now()
         bare = turn.progress.bare_end(ended, bug, now, prompt=turn.prompt())
-        bare = replace(bare, say=say, taken_in=turn.steered_rows)
+        bare = replace(bare, say=say, taken_in=turn.steered_rows, asked_at=turn.rows[0].received_at)
 
         async def store() -> None:
             nonlocal bare
@@ -423,7 +424,7 @@ class ChatRunExecutor:
 
     def _end_of(self, end: TurnEnd) -> RunEnd:
         turn, questions = end.turn, end.questions
-        return turn.progress.run_end(
+        run_end = turn.progress.run_end(
             end.ended,
             end.error,
             self._clock.now(),
@@ -431,6 +432,7 @@ class ChatRunExecutor:
             asks=Questions(questions.approvals, (*end.say, *questions.say)),
             joined_rows=turn.steered_rows,
         )
+        return replace(run_end, asked_at=turn.rows[0].received_at)
 
     def _on_event(self, turn: Turn, event: HeardEvent) -> None:
         """Show an event of an agent."""

@@ -36,7 +36,7 @@ from goclaw_py.operations.explanation import (
     Subject,
     SubjectKind,
 )
-from goclaw_py.records import DeadLetter, OutboxRow, OutboxState, RunQuery, StoredRun
+from goclaw_py.records import DeadLetter, OutboxRow, OutboxState, RunQuery, RunSpan, StoredRun
 from goclaw_py.scheduler.models import DEFAULT_POLICY, Debounce, QueuePolicy
 from goclaw_py.scheduler.operator_warnings import shell_command
 from goclaw_py.scheduler.views import RunState
@@ -46,6 +46,12 @@ SLOW_WAIT: Final = timedelta(seconds=2)
 
 SLOW_RUN: Final = timedelta(seconds=30)
 """A longer run made an answer late."""
+
+_QUEUED_WITHIN: Final = timedelta(seconds=1)
+"""How soon after it was received a message is in the queue of its session."""
+
+_CONTINUES_WITHIN: Final = timedelta(seconds=10)
+"""How soon after the answer of a person the run that asked is continued, also on a busy machine."""
 
 _SHOWN: Final = 5
 
@@ -90,6 +96,14 @@ class RunHistory:
     asked: tuple[Approval, ...] = ()
     wait: RunWait = field(default_factory=RunWait)
 
+    @property
+    def is_queued_again(self) -> bool:
+        """Return whether its messages were retried, or had waited for a gateway."""
+        if not self.dead_letters or self.wait.reason in ("approval", "cut"):
+            return False
+        received_at = self.dead_letters[-1].row.received_at
+        return self.run.submitted_at - received_at > _QUEUED_WITHIN
+
 
 def subject(run: StoredRun) -> Subject:
     """Return the run as a subject."""
@@ -117,42 +131,66 @@ async def story_of(src: Sources, run: StoredRun) -> RunHistory:
 
 
 async def _wait_of(src: Sources, run: StoredRun, letters: Sequence[DeadLetter]) -> RunWait:
-    since = letters[-1].row.received_at if letters else run.submitted_at
+    since, policy = run.submitted_at, _policy(src, letters)
+    if letters:
+        received_at = letters[-1].row.received_at
+        if since > received_at and (before := await _continued(src, run, received_at)):
+            return before
+        since = max(since, received_at)
     total_s = max((run.started_at - since).total_seconds(), 0.0)
-    policy = _policy(src, letters)
     # A single message does not wait; a further one makes the run wait.
     starts_at_once = policy.debounce is Debounce.SPECULATIVE and len(letters) == 1
     collected_s = 0.0 if starts_at_once else min(total_s, policy.debounce_s)
     waited_s = total_s - collected_s
     if waited_s < 0.05:
         return RunWait(collected_s)
-    spans = await src.control.runs.between(since, run.started_at + timedelta(seconds=0.001))
-    cut = [
-        one for one in spans if one.session == run.session and one.outcome is Outcome.INTERRUPTED
-    ]
-    if cut and (await src.control.runs.get(cut[-1].id)).reason is Reason.APPROVAL:
-        asked_at = cut[-1].finished_at or cut[-1].started_at
-        answered_s = (run.started_at - asked_at).total_seconds()
-        return RunWait(collected_s, answered_s, "approval", cut[-1].id)
     # The slot came from the run that ended last before this one began.
-    ended = [
+    ended = await _ended_before(src, run, since)
+    if not ended:
+        # With no run before it a single message has waited too: its sender often writes in bursts.
+        collected_s = min(total_s, policy.debounce_s)
+        return RunWait(collected_s, total_s - collected_s)
+    holder = max(ended, key=_end_of_span)
+    reason = _related(run, holder.session, holder.lane, holder.agent)
+    return RunWait(collected_s, waited_s, reason, holder.id)
+
+
+async def _continued(src: Sources, run: StoredRun, since: datetime) -> RunWait | None:
+    """Return the wait of a run that continues another one; None: its messages were retried."""
+    before = [one for one in await _ended_before(src, run, since) if one.session == run.session]
+    cut = [one for one in before if one.outcome in (Outcome.LOST, Outcome.INTERRUPTED)]
+    if not cut:
+        return None
+    if (await src.control.runs.get(cut[-1].id)).reason is Reason.APPROVAL:
+        # Other messages of the session are answered meanwhile, and the turn may be retried later.
+        questions = await approvals.questions(src, cut[-1].id, run.payer)
+        answered_at = max(filter(None, (one.decided_at for one in questions)), default=since)
+        if run.submitted_at - answered_at > _CONTINUES_WITHIN:
+            return None
+        asked_at = cut[-1].finished_at or cut[-1].started_at
+        waited_s = (run.started_at - asked_at).total_seconds()
+        return RunWait(0.0, waited_s, "approval", cut[-1].id)
+    if max(before, key=_end_of_span) is not cut[-1]:
+        return None
+    return RunWait(0.0, (run.started_at - since).total_seconds(), "cut", cut[-1].id)
+
+
+async def _ended_before(src: Sources, run: StoredRun, since: datetime) -> list[RunSpan]:
+    """Return the runs that ended after an instant, and whose slot a run may have got."""
+    spans = await src.control.runs.between(since, run.started_at + timedelta(seconds=0.001))
+    return [
         one
         for one in spans
         if one.id != run.id
         and one.started_at <= run.started_at
         and one.finished_at is not None
-        and one.finished_at <= run.started_at + timedelta(seconds=0.5)
+        and since <= one.finished_at <= run.started_at + timedelta(seconds=0.5)
         and _related(run, one.session, one.lane, one.agent)
     ]
-    if not ended:
-        # With no run before it a single message has waited too: its sender often writes in bursts.
-        collected_s = min(total_s, policy.debounce_s)
-        return RunWait(collected_s, total_s - collected_s)
-    holder = max(ended, key=lambda one: (one.finished_at or one.started_at, one.id))
-    reason = _related(run, holder.session, holder.lane, holder.agent)
-    if reason == "session" and holder.outcome in (Outcome.LOST, Outcome.INTERRUPTED):
-        reason = "cut"
-    return RunWait(collected_s, waited_s, reason, holder.id)
+
+
+def _end_of_span(one: RunSpan) -> tuple[datetime, str]:
+    return one.finished_at or one.started_at, one.id
 
 
 def _policy(src: Sources, letters: Sequence[DeadLetter]) -> QueuePolicy:
@@ -238,10 +276,11 @@ def _answered(src: Sources, story: RunHistory, ran: str) -> Verdict:
     run, last = story.run, story.said[-1]
     finished = run.finished_at or run.started_at
     sent_at = last.sent_at or finished
-    since = story.dead_letters[0].row.received_at if story.dead_letters else run.submitted_at
-    message = "The request"
+    since, message = run.submitted_at, "The request"
     if story.dead_letters:
         message = f"The message {quoted(story.dead_letters[0].row.message.text)}"
+        if not story.is_queued_again:
+            since = story.dead_letters[0].row.received_at
     begin = f"{message} was answered after {between(since, sent_at)}: "
     sending = sent_at - last.created_at
     if story.wait.is_slow:
@@ -345,7 +384,10 @@ async def _request(src: Sources, story: RunHistory) -> list[ExplanationStep]:
         after = between(first.received_at, last.received_at)
         more = f"collected with {len(letters) - 1} more, the last {after} after the first"
         steps.append(ExplanationStep(last.received_at, "collected", more))
-    elif window_s > 0.05:
+    if story.is_queued_again:
+        words = "put into the queue again: it was retried or held, or a gateway had started"
+        steps.append(ExplanationStep(run.submitted_at, "queued_again", words))
+    elif len(letters) == 1 and window_s > 0.05:
         words = f"waited {duration(window_s)} for more from its sender (debounce_ms)"
         steps.append(ExplanationStep(last.received_at, "collected", words))
     return steps

@@ -457,7 +457,8 @@ with asked as (
     from jsonb_to_recordset($1::jsonb) as (
         id text, outcome text, finished_at timestamptz, reason text, error text, requests bigint,
         input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
-        model text, tools jsonb, first_text_at timestamptz, taken_in bigint[], notes text[]
+        model text, tools jsonb, first_text_at timestamptz, taken_in bigint[], notes text[],
+        asked_at timestamptz
     )
 ), mine as (
     select s.*
@@ -504,7 +505,7 @@ with asked as (
       )
     returning
         r.id, r.session, r.epoch, r.outcome, r.reason, r.finished_at, r.inbox, a.taken_in,
-        coalesce(r.submitted_at, r.started_at) as asked_at
+        coalesce(a.asked_at, r.submitted_at, r.started_at) as asked_at
 ), messages as (
     select *
     from unnest($9::text[], $10::text[], $11::text[], $12::text[], $13::jsonb[])

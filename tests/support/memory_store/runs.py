@@ -161,7 +161,7 @@ class MemoryRuns(MemoryPart):
         if draft is not None and draft.external_id in finished and not waits:
             # Of one without id the run itself knows best whether it was posted.
             del self._db.drafts[end.id]
-        asked_at = run.new.submitted_at or run.new.started_at
+        asked_at = end.asked_at or run.new.submitted_at or run.new.started_at
         written = (
             StoredEntry(one, asked_at if one.role is Role.USER else end.finished_at, end.id)
             for one in end.history

@@ -367,6 +367,7 @@ def _end_line(ending: _Ending) -> dict[str, object]:
         "error": storable(end.error),
         "first_text_at": end.first_text_at,
         "taken_in": end.taken_in,
+        "asked_at": end.asked_at,
         **_progress(end),
         **({"notes": end.notes} if end.notes else {}),
     }
