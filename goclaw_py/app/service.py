@@ -91,6 +91,7 @@ class Service:
         self._lost = asyncio.Event()
         self._ending = False
         self._apps: AppsOnDemand | None = None
+        self._address = ""
         self._cluster = Membership(
             store,
             clock,
@@ -109,7 +110,9 @@ class Service:
         self._live_settings = live = LiveSettings(settings, store, self._applier)
         # Edits are the same on all nodes, as soon as these have read them.
         self._digest = settings_digest(live.listed)
-        snapshots = Snapshots(clock, container, database, self._cluster, live.warnings)
+        snapshots = Snapshots(
+            clock, container, database, self._cluster, live.warnings, lambda: self._address
+        )
         self._health = GatewayHealth(container, parts.channels, database, snapshots, metrics)
         edits = SettingsService(live, store, clock, lambda: database.trouble)
         control = GatewayControl(store, clock, container, snapshots.full, edits)
@@ -149,6 +152,7 @@ class Service:
         access = None
         if web is not None and web.access is not None:
             access = web.access.with_store(self._signing_in)
+            self._address = url_of(web.socket)
         self._apps = apps = AppsOnDemand(partial(self._make_apps, access))
         servers = [HttpServer(from_commands(apps.api), listener.socket, on_stop=apps.close)]
         if web is not None:

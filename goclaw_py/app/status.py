@@ -41,7 +41,10 @@ PATIENCE_S: Final = 1.0
 
 
 class Snapshots:
-    """Creates ``GatewayStatus`` objects; ``more`` returns warnings of other parts."""
+    """Creates ``GatewayStatus`` objects.
+
+    ``more`` returns warnings of other parts, ``address`` where the dashboard is served.
+    """
 
     def __init__(
         self,
@@ -50,12 +53,14 @@ class Snapshots:
         database: Database,
         cluster: Membership,
         more: Callable[[], tuple[OperatorWarning, ...]] = tuple,
+        address: Callable[[], str] = str,
     ) -> None:
         self._clock = clock
         self._container = container
         self._database = database
         self._cluster = cluster
         self._more = more
+        self._address = address
         self._refusals: tuple[tuple[str, str], ...] = ()
         """Chats to which messages could not be delivered, and why."""
         self._unanswered: tuple[str, ...] = ()
@@ -137,6 +142,7 @@ class Snapshots:
                 else ProviderView(agent)
                 for agent in container.agents
             ),
+            address=self._address(),
         )
 
 

@@ -83,11 +83,11 @@ class Cli:
         return is_answered(socket_path(self.settings().state_folder))
 
     def settings_in_effect(self) -> Settings:
-        """Read the settings, with the edits that a gateway here has applied (SPEC OPS-11).
+        """Read the settings, with the variables and edits of the gateway here (SPEC OPS-11).
 
         Without an answer of a gateway they are those of file and environment.
         """
-        from goclaw_py.config import with_values  # noqa: PLC0415
+        from goclaw_py.config import as_in_gateway  # noqa: PLC0415
 
         settings = self.settings()
         if not self.has_gateway():
@@ -100,12 +100,7 @@ class Cli:
                 return await control.settings.view()
 
         try:
-            view = waited_for(applied())
-            origins = {one.path: one.origin for one in view.settings}
-            edits = (
-                (one.path, one.value, origins[one.path]) for one in view.editable if one.edited
-            )
-            return with_values(settings, edits)
+            return as_in_gateway(settings, waited_for(applied()).settings)
         except (GoclawError, TimeoutError):
             # The gateway hangs, or the file has changed and does not allow the edits any more.
             return settings

@@ -1,6 +1,6 @@
 """Settings from file and environment."""
 
-from goclaw_py.config.edits import with_values
+from goclaw_py.config.edits import as_in_gateway, with_values
 from goclaw_py.config.load import find_file, load
 from goclaw_py.config.models import LogFormat, LogLevel, Settings
 from goclaw_py.config.policies import heartbeat_policy, job_profile, plans, switched_off
@@ -27,6 +27,7 @@ __all__ = [
     "Settings",
     "accounts",
     "api_key",
+    "as_in_gateway",
     "find_file",
     "heartbeat_policy",
     "job_profile",

@@ -20,14 +20,14 @@ from pydantic.fields import FieldInfo
 from goclaw_py.config.agents import RunBudget
 from goclaw_py.config.heartbeat import HeartbeatSettings
 from goclaw_py.config.lanes import Queue
-from goclaw_py.config.load import load_edited
+from goclaw_py.config.load import load_edited, load_started
 from goclaw_py.config.models import Settings
 from goclaw_py.config.origins import KeyPath, Origin
 from goclaw_py.config.show import dotted, shown
 from goclaw_py.config.sources import Layer, Tree
 from goclaw_py.config.types import EnvText, Flag
 from goclaw_py.core.session_keys import CONSOLE, DEFAULT_ACCOUNT
-from goclaw_py.operations.settings.models import OriginKind, SettingValue
+from goclaw_py.operations.settings.models import MASK, OriginKind, Setting, SettingValue
 
 MAX_PATH_CHARS: Final = 300
 MAX_VALUE_CHARS: Final = 1_000
@@ -208,17 +208,38 @@ def with_values(base: Settings, edits: Iterable[tuple[str, str, str]]) -> Settin
     ``edits`` are editable paths, values, and where these are from, for people. Raises
     ``SettingError`` as ``load`` does.
     """
+    given = [(path, value, Origin(OriginKind.EDIT, origin)) for path, value, origin in edits]
+    return load_edited(base, _layer(given)) if given else base
+
+
+def as_in_gateway(base: Settings, listed: Iterable[Setting]) -> Settings:
+    """Return the settings with the variables and edits of a gateway, which ``listed`` its settings.
+
+    It may have been started with other variables than ``base`` was read with. Its secrets stay
+    unknown. Raises ``SettingError`` as ``load`` does.
+    """
+    ours = base.layers[0].origins
+    given = [
+        (one.path, value_text(one.value), Origin(one.kind, one.origin))
+        for one in listed
+        if not (one.secret or one.value is None or MASK in str(one.value))
+        if one.kind in (OriginKind.ENVIRONMENT, OriginKind.EDIT) or parse_path(one.path) in ours
+    ]
+    return load_started(base, _layer(given)) if given else base
+
+
+def _layer(given: Iterable[tuple[str, str, Origin]]) -> Layer:
     values: Tree = {}
     origins: dict[KeyPath, Origin] = {}
-    for text, value, origin in edits:
+    for text, value, origin in given:
         path = parse_path(text)
         assert path is not None, text
         table = values
         for key in path[:-1]:
             table = table.setdefault(key, {})
         table[path[-1]] = EnvText(value)
-        origins[path] = Origin(OriginKind.EDIT, origin)
-    return load_edited(base, Layer(values, origins)) if values else base
+        origins[path] = origin
+    return Layer(values, origins)
 
 
 def value_text(value: SettingValue) -> str:

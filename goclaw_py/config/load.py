@@ -81,6 +81,14 @@ def load_edited(base: Settings, edits: Layer) -> Settings:
     return _validated([top, edits, below], base.home, base.file, [])
 
 
+def load_started(base: Settings, gateway: Layer) -> Settings:
+    """Return settings of the same file, with what a gateway was given before all else.
+
+    Raises ``SettingError`` as ``load`` does.
+    """
+    return _validated([gateway, *base.layers], base.home, base.file, [])
+
+
 def _validated(
     layers: Sequence[Layer], home: Path, file: Path | None, errors: list[SettingError]
 ) -> Settings:

@@ -45,8 +45,9 @@ def is_secret(path: KeyPath) -> bool:
     # A number of tokens is not a secret.
     if path[-1] == "tokens" and "budget" in path:
         return False
-    if path[:2] == ("web", "proxy"):
-        # Not the address of a proxy with its password, but rules for one in front of the gateway.
+    if path[:2] in (("web", "proxy"), ("web", "public_url")):
+        # Not the address of a proxy with its password, but rules for one in front of the gateway;
+        # and what everybody is to open.
         return False
     # Most environment variables of MCP servers are API keys, whatever their names.
     return path[4:5] == ("env",) or any(

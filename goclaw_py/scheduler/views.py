@@ -342,3 +342,5 @@ class GatewayStatus:
     warnings: tuple[OperatorWarning, ...]
     peers: tuple[PeerView, ...] = ()
     providers: tuple[ProviderView, ...] = ()
+    address: str = ""
+    """The URL at which it serves the dashboard, such as ``http://127.0.0.1:8420``; "": nowhere."""

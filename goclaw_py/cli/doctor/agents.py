@@ -20,6 +20,7 @@ from goclaw_py.agents.models import (
 )
 from goclaw_py.cli import composition
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
+from goclaw_py.cli.doctor.work import was_accepted
 from goclaw_py.config import Settings, api_key, heartbeat_policy, switched_off
 from goclaw_py.config.agents import DEFAULT_DAY_USD, DayBudget
 from goclaw_py.core.errors import AgentError, GoclawError, SettingError
@@ -49,7 +50,10 @@ def check_parts(facts: DoctorFacts) -> Iterator[Finding]:
     try:
         asyncio.run(composition.check_parts(settings))
     except GoclawError as error:
-        yield Finding("channels and agents", str(error), _CORRECT)
+        fact, cure = str(error), _CORRECT
+        if was_accepted(facts):
+            fact, cure = "running in the gateway, whose variables this shell does not have", ""
+        yield Finding("channels and agents", fact, cure)
         return
     if failed := asyncio.run(composition.check_imports(settings)):
         cure = "install goclaw_py again, in an environment of its own"

@@ -27,14 +27,15 @@ _TROUBLE: Final = "Telegram says: "
 
 def check_channels(facts: DoctorFacts) -> Iterator[Finding]:
     """Check channels: by the running gateway, otherwise by asking their servers."""
-    if not any(account.channel == "telegram" for account in _accounts(facts)):
+    if isinstance(facts.gateway, str):
+        yield Finding("channels", facts.gateway, "goclaw status")
+        return
+    if "telegram" not in _channel_names(facts):
         is_new = facts.settings.file is None
         place = "give it to goclaw init" if is_new else "set channels.telegram.token_file"
         cure = f"get a token from @BotFather, and {place}"
         yield Finding("telegram", "not configured", cure, is_hint=True)
-    elif isinstance(facts.gateway, str):
-        yield Finding("channels", facts.gateway, "goclaw status")
-    elif facts.gateway is not None:
+    if facts.gateway is not None:
         yield from _at_work(facts.gateway)
     else:
         for name, answer in facts.probes or ():
@@ -64,8 +65,14 @@ def _wants_groups(facts: DoctorFacts, name: str) -> bool:
 
 
 def _accounts(facts: DoctorFacts) -> list[ChannelAccount]:
-
     return list(accounts(facts.settings))
+
+
+def _channel_names(facts: DoctorFacts) -> list[str]:
+    """Return the channels of the gateway; without its answer, those of the settings."""
+    if facts.gateway is None or isinstance(facts.gateway, str):
+        return [account.channel for account in _accounts(facts)]
+    return [view.name for view in facts.gateway.channels]
 
 
 def _at_work(gateway: GatewayStatus) -> Iterator[Finding]:
@@ -150,10 +157,15 @@ def check_address(facts: DoctorFacts) -> Iterator[Finding]:
     web = facts.settings.web
     has_hooks = any(account.options.get("webhook_url") for account in _accounts(facts))
     shown = f"{web.host}:{web.port}"
-    if not web.serves_api(has_hooks=has_hooks) and not has_hooks:
+    if isinstance(facts.gateway, GatewayStatus) and facts.gateway.address:
+        yield Finding("web address", f"{facts.gateway.address}, served by the gateway")
+    elif not web.serves_api(has_hooks=has_hooks) and not has_hooks:
         yield Finding("web address", "not used: the API is only on the local socket")
+    elif facts.gateway is not None and web.serves_api(has_hooks=has_hooks):
+        cure = "see its log: another program may have had the address; then restart the gateway"
+        yield Finding("web address", "the gateway serves no dashboard", cure, is_hint=True)
     elif facts.gateway is not None:
-        yield Finding("web address", f"{shown}, used by the gateway")
+        yield Finding("web address", f"{shown}, used by the gateway for webhooks")
     else:
         try:
             listen_tcp(web.host, web.port).close()

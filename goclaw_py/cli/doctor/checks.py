@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from goclaw_py.cli.context import Cli
@@ -35,6 +35,8 @@ class DoctorCheck:
 
     id: str
     find: Callable[[DoctorFacts], Iterator[Finding]]
+    by_variables: bool = False
+    """Whether it needs secrets and variables, which a running gateway may have from elsewhere."""
 
 
 FIRST: Final = ("python", "channels-package", "settings", "state-folder")
@@ -54,10 +56,10 @@ CHECKS: Final = (
     DoctorCheck("channels", channels.check_channels),
     DoctorCheck("webhooks", channels.check_webhooks),
     DoctorCheck("web-address", channels.check_address),
-    DoctorCheck("web-token", channels.check_token),
+    DoctorCheck("web-token", channels.check_token, by_variables=True),
     DoctorCheck("web-names", channels.check_names),
-    DoctorCheck("web-sign-in", sign_in.check_sign_in),
-    DoctorCheck("models", agents.check_keys),
+    DoctorCheck("web-sign-in", sign_in.check_sign_in, by_variables=True),
+    DoctorCheck("models", agents.check_keys, by_variables=True),
     DoctorCheck("budgets", agents.check_budgets),
     DoctorCheck("programs", agents.check_programs),
     DoctorCheck("tool-servers", agents.check_tool_servers),
@@ -84,6 +86,10 @@ CHECKS: Final = (
     DoctorCheck("deliveries", work.check_deliveries),
     DoctorCheck("messages", work.check_unanswered),
 )
+
+
+_ELSEWHERE: Final = "(in this shell; the gateway may have it from its own variables)"
+_COMPARE: Final = "run goclaw doctor with the variables of the gateway"
 
 
 def examine(options: Cli) -> Iterator[DoctorReport]:
@@ -115,11 +121,19 @@ def _examined(settings: Settings, here: MachineFacts) -> Iterator[DoctorReport]:
 def found(check: DoctorCheck, facts: DoctorFacts) -> list[Finding]:
     """Return the findings of a check. An exception in it becomes a finding, too."""
     try:
-        return list(check.find(facts))
+        findings = list(check.find(facts))
     except Exception as error:
         # A boundary: a bug in one check must not stop the others.
         fact = f"this check failed with a bug: {type(error).__name__}: {error}"
         return [Finding(check.id, fact, "report this bug and quote this line", is_hint=True)]
+    if not check.by_variables or not work.was_accepted(facts):
+        return findings
+    return [
+        replace(one, fact=f"{one.fact} {_ELSEWHERE}", cure=_COMPARE, is_hint=True)
+        if one.level is Level.WRONG
+        else one
+        for one in findings
+    ]
 
 
 def _reports(

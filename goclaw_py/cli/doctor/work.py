@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Final
 
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
-from goclaw_py.config import accounts, job_profile
+from goclaw_py.config import Settings, accounts, job_profile
 from goclaw_py.config.secrets import secret_files
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.messages import Target
 from goclaw_py.core.session_keys import CONSOLE
 from goclaw_py.schedule.jobs.models import Job, JobState
+from goclaw_py.scheduler.views import GatewayStatus
 from goclaw_py.web.sockets import socket_path
 
 _NAMED: Final = 5
@@ -46,21 +46,30 @@ def check_age(facts: DoctorFacts) -> Iterator[Finding]:
     if facts.gateway is None or isinstance(facts.gateway, str):
         yield Finding("settings in use", "no gateway is running")
         return
-    files = {*secret_files(facts.settings), facts.settings.file} - {None}
-    newer = []
-    for file in files:
-        if file is None or not file.exists():
-            continue
-        changed = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        if changed > facts.gateway.started_at:
-            newer.append(str(file))
-    changes = f"changed since the gateway started: {', '.join(sorted(newer))}"
+    newer = _newer_files(facts.settings, facts.gateway)
+    changes = f"changed since the gateway started: {', '.join(newer)}"
     fact = changes if newer else "same as in the file"
     cure = "restart the gateway, so that it reads them" if newer else ""
     yield Finding("settings in use", fact, cure, is_hint=True)
     for warning in facts.gateway.warnings:
         if warning.code == "gateway.setting_edit":
             yield Finding("settings in use", str(warning), warning.command, is_hint=True)
+
+
+def _newer_files(settings: Settings, gateway: GatewayStatus) -> list[str]:
+    """Return the files with settings that were changed since the start of a gateway."""
+    started = gateway.started_at.timestamp()
+    files = filter(None, {settings.file, *secret_files(settings)})
+    return sorted(str(one) for one in files if one.exists() and one.stat().st_mtime > started)
+
+
+def was_accepted(facts: DoctorFacts) -> bool:
+    """Return whether the running gateway has started with these files.
+
+    Then what they lack came from variables which this shell does not have, as with systemd.
+    """
+    gateway = facts.gateway
+    return isinstance(gateway, GatewayStatus) and not _newer_files(facts.settings, gateway)
 
 
 def check_jobs(facts: DoctorFacts) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import webbrowser
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 import typer
 
@@ -66,9 +67,8 @@ def _address(options: Cli) -> tuple[str, int]:
     """
     if not options.has_gateway():
         raise NoGateway("no gateway is running in this home")
-    view = options.ask(lambda control: control.settings.view())
-    values = {one.path: one.value for one in view.settings}
-    if not (port := values["web.port"]):
-        raise typer.BadParameter("web.port = 0: the gateway prints the port when it starts")
-    host = str(values["web.host"]).strip("[]")
-    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), int(str(port))  # noqa: S104
+    served = urlsplit(options.ask(lambda control: control.lanes.status()).address)
+    if served.hostname is None or served.port is None:
+        raise NoGateway("the gateway serves no dashboard; what keeps it from that: goclaw doctor")
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(served.hostname, served.hostname)  # noqa: S104
+    return host, served.port

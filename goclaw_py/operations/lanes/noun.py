@@ -11,7 +11,7 @@ LANES: Final = Noun(
     "lanes",
     Lanes,
     plain={
-        "GatewayStatus": "release database",
+        "GatewayStatus": "release database address",
         "OperatorWarning": "code link",
         "PeerView": "machine release health receives",
         "ProviderView": "cause",

@@ -68,6 +68,7 @@ JOB = Job(JobId("j-1"), OPERATOR, Maker.OPERATOR, SPEC, START, START, next_run_a
 GROUP = Chat("telegram", "default", "-5", PeerKind.GROUP, "The group", None, "", START, START)
 FRESH = replace(STATUS, started_at=datetime.now(UTC) + timedelta(days=1), release="1.0")
 ASKS = PairingApplicant("telegram", "default", Sender("7", "Bob"), START, START, "7")
+CONNECTED = ChannelView("telegram", "default", ChannelState.CONNECTED, "")
 NO_EFFECT = OperatorWarning(
     *("gateway.setting_edit", "The edit of a.b", "has no effect: there is no such agent"),
     command="goclaw config reset a.b",
@@ -137,6 +138,11 @@ def job(**changes: object) -> World:
 def running(text: str = "", **changes: object) -> World:
     gateway = replace(FRESH, **changes)  # type: ignore[arg-type]
     return lambda at: replace(at.world(text), gateway=gateway)
+
+
+def edited_since(text: str) -> World:
+    """A gateway that was started before its file was written."""
+    return running(text, started_at=datetime(2000, 1, 1, tzinfo=UTC))
 
 
 def silent(text: str = "") -> World:
@@ -291,7 +297,15 @@ CASES = [
     Case("webhooks", probed(ABROAD, STUCK), "502 from you", "reverse proxy"),
     ok("web-address", says(WEB), "is free"),
     ok("web-address", says("[web]\napi = false\n"), "not used"),
-    ok("web-address", running(WEB), "used by the gateway"),
+    ok("web-address", running(WEB, address="http://127.0.0.1:8555"), "8555, served by the gateway"),
+    hint("web-address", running(WEB, address=""), "the gateway serves no dashboard", "restart"),
+    ok("web-address", running(ABROAD, address=""), "8420, used by the gateway for webhooks"),
+    # What the gateway has from its own variables, this shell cannot know.
+    ok("parts", running("[channels.telegram]\n"), "running in the gateway"),
+    Case("parts", edited_since("[channels.telegram]\n"), "channels.telegram.token", "fix"),
+    hint("models", running(GPT), "in this shell; the gateway may have", "variables of the gateway"),
+    Case("models", edited_since(GPT), "no API key is set", "set OPENAI_API_KEY"),
+    ok("channels", running(WEB, channels=(CONNECTED,)), "connected"),
     Case("web-address", a_taken_port, "another program already listens there", "set another port"),
     Case("web-address", says(f'{WEB}host = "203.0.113.9"\n{TOKEN}'), "", "127.0"),
     ok("web-token", says(WEB), "not needed"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import socket
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.operations.settings.models import OriginKind, Setting, SettingsView
 from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.web.fakes import STATUS
 
 
 @pytest.fixture
@@ -28,9 +29,7 @@ def tabs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def serves_at(gateway: ThreadGateway, host: str, port: int) -> None:
     """Let the gateway say that its dashboard is there."""
-    origin = OriginKind.ENVIRONMENT, "environment variable GOCLAW_WEB__PORT"
-    settings = Setting("web.host", host, *origin), Setting("web.port", port, *origin)
-    gateway.control.settings.seen = SettingsView(settings)
+    gateway.control.snapshot = replace(STATUS, address=f"http://{host}:{port}")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
@@ -76,7 +75,7 @@ def test_a_dashboard_that_does_not_answer_is_not_opened(
     serves_at(gateway, "127.0.0.1", port)
     got = goclaw("open")
     assert (got.code, got.out) == (ExitCode.UNREACHABLE, "")
-    serves_at(gateway, "127.0.0.1", 0)
-    assert "web.port = 0" in goclaw("open").err
+    gateway.control.snapshot = replace(STATUS, address="")
+    assert "the gateway serves no dashboard" in goclaw("open").err
     assert goclaw("open", "nowhere").code == ExitCode.USAGE
     assert tabs == []

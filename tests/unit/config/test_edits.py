@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.config import shown, with_values
+from goclaw_py.config import as_in_gateway, shown, with_values
 from goclaw_py.config.edits import choices, is_editable, normal_path, parse_path, value_text
 from goclaw_py.operations.settings.models import OriginKind
 from tests.unit.config.loading import settings
@@ -92,6 +92,19 @@ def test_every_value_can_be_written_and_read_again(tmp_path: Path) -> None:
 def test_the_environment_overrides_an_edit(tmp_path: Path) -> None:
     base = settings(tmp_path, FULL, GOCLAW_LANE_MAIN="9")
     assert with_values(base, [("lanes.main.size", "4", "")]).lanes["main"].size == 9
+
+
+def test_a_shell_learns_the_settings_of_the_gateway(tmp_path: Path) -> None:
+    """Those of its variables and edits, whatever the shell has; not its secrets."""
+    env = {"GOCLAW_WEB__PORT": "8555", "GOCLAW_LANE_MAIN": "9", "GOCLAW_LOG__LEVEL": "debug"}
+    gateway = settings(tmp_path, FULL, **env, GOCLAW_WEB__TOKEN="0123456789abcdef")
+    gateway = with_values(gateway, [("lanes.cron.size", "7", "dashboard")])
+    shell = settings(tmp_path, FULL, GOCLAW_LANE_MAIN="3")
+    learned = as_in_gateway(shell, shown(gateway))
+    assert learned.web.token is None
+    assert {one for one in shown(learned) if not one.secret} == {
+        one for one in shown(gateway) if not one.secret
+    }
 
 
 @pytest.mark.parametrize("path", [

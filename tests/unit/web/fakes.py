@@ -84,6 +84,7 @@ STATUS = views.GatewayStatus(
     lanes=(views.LaneView(LaneName("main"), 2, 1, 0, 5, 3, 1, 0),), runs=(RUNNING,),
     channels=(views.ChannelView("telegram", "default", views.ChannelState.STOPPED, "wrong token"),),
     backlog=views.Backlog(inbox=1, outbox=2, failed=3), warnings=(DISK,),
+    address="http://127.0.0.1:8420",
 )  # fmt: skip
 
 

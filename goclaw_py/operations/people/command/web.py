@@ -5,21 +5,20 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 import typer
 
-from goclaw_py.cli.context import AsJson, answer, cli, with_wide
+from goclaw_py.cli.context import AsJson, Cli, answer, cli, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
 from goclaw_py.cli.qr_code import show_qr_code
 from goclaw_py.core.errors import NotFound
+from goclaw_py.core.net.proxies import is_loopback
 from goclaw_py.core.web_links import WEB_PLACE, guest_name
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.people.operations import WebGuest
-
-if TYPE_CHECKING:
-    from goclaw_py.config import Settings
 
 app = typer.Typer()
 
@@ -66,8 +65,7 @@ def invite(
 
     One browser can use the link, within 7 days. It then shows only the person's own chat.
     """
-    settings = cli(ctx).settings()
-    base, notes = _address(settings)
+    base, notes = _address(cli(ctx))
 
     async def ask(control: Control) -> InvitedGuest:
         made = await control.people.invite(name, again=again)
@@ -127,37 +125,53 @@ def revoke(ctx: typer.Context, name: Name, *, as_json: AsJson = False) -> None:
     answer(ctx, ask, Printer(dict[str, str], show, as_json, lambda name: {"name": name}))
 
 
-def _address(settings: Settings) -> tuple[str, list[str]]:
+def _address(options: Cli) -> tuple[str, list[str]]:
     """Return the beginning of links, and what the operator must know of it.
 
-    Raises ``BadParameter`` if the settings have no address, or nothing serves the chat there.
+    That of the gateway, if one runs: its settings may be others than those of this shell. Raises
+    ``BadParameter`` if nothing serves the chat, or no address is known.
     """
-    from goclaw_py.config import accounts  # noqa: PLC0415  (not needed for --help)
+    from goclaw_py.config import accounts, shown  # noqa: PLC0415  (not needed for --help)
 
-    web, notes = settings.web, []
-    has_hooks = any(account.options.get("webhook_url") for account in accounts(settings))
-    if not web.serves_api(has_hooks=has_hooks):
+    if options.has_gateway():
+        address, values = options.ask(_of_gateway)
+        served = urlsplit(address)
+        serves, host, port = bool(address), served.hostname or "", served.port
+    else:
+        here = options.settings()
+        has_hooks = any(account.options.get("webhook_url") for account in accounts(here))
+        serves, host = here.web.serves_api(has_hooks=has_hooks), here.web.host.strip("[]")
+        port, values = here.web.port, {one.path: one.value for one in shown(here)}
+    if not serves:
         raise typer.BadParameter(
             "the gateway serves no web chat; set web.api = true and web.token_file"
         )
-    if not web.has_token:
+    notes = []
+    if values.get("web.token") is None:
         notes.append(
             "There is no web.token: everybody who uses this machine can open the dashboard, too."
         )
-    if web.public_url:
-        return web.public_url.rstrip("/"), notes
-    if not web.port:
-        raise typer.BadParameter("with web.port = 0 links have no address; set web.public_url")
-    host = web.host.strip("[]")
+    if public_url := values.get("web.public_url"):
+        return str(public_url).rstrip("/"), notes
+    if not port:
+        raise typer.BadParameter(
+            "with web.port = 0 links have no address before the gateway runs: goclaw run"
+        )
     if host in ("0.0.0.0", "::"):  # noqa: S104
         host = _own_address()
-    if web.is_loopback:
+    elif is_loopback(host):
         notes.insert(
             0,
             "Only this machine can open it. For other machines put a reverse proxy in front, and "
             "set web.public_url.",
         )
-    return f"http://{f'[{host}]' if ':' in host else host}:{web.port}", notes
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}", notes
+
+
+async def _of_gateway(control: Control) -> tuple[str, dict[str, object]]:
+    """Return the address of the dashboard, and the values of settings by path."""
+    status, view = await control.lanes.status(), await control.settings.view()
+    return status.address, {one.path: one.value for one in view.settings}
 
 
 def _own_address() -> str:

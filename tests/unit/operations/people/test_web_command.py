@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from goclaw_py.operations.settings.models import MASK, OriginKind, Setting, SettingsView
 from tests.unit.cli.conftest import Shell, ThreadGateway, lines
-from tests.unit.web.fakes import FakeControl
+from tests.unit.web.fakes import STATUS, FakeControl
 
 
 def configure(goclaw: Shell, text: str) -> None:
     (goclaw.home / "goclaw.toml").write_text(f"[web]\n{text}\n", "utf-8")
+
+
+def serve(gateway: ThreadGateway, address: str, **web: str) -> None:
+    """Let the gateway have these settings, and serve its pages at an address."""
+    origin = OriginKind.ENVIRONMENT, "environment variable"
+    values = (Setting(f"web.{key}", value, *origin) for key, value in web.items())
+    gateway.control.settings.seen = SettingsView(tuple(values))
+    gateway.control.snapshot = replace(STATUS, address=address)
 
 
 @pytest.mark.parametrize("where", ["gateway", "database"])
@@ -19,6 +29,8 @@ def test_a_link_is_printed_and_what_it_is_good_for(
     goclaw: Shell, request: pytest.FixtureRequest, where: str
 ) -> None:
     """OPS-1: with a gateway and without one."""
+    if where == "gateway":
+        serve(request.getfixturevalue(where), "http://127.0.0.1:8420")
     request.getfixturevalue(where)
     got = goclaw("people", "web", "invite", "ann")
     link, until, *notes = got.out.splitlines()
@@ -49,9 +61,29 @@ def test_the_address_is_that_of_the_settings(
 
 
 @pytest.mark.parametrize(
+    ("address", "web", "base", "notes"),
+    [
+        ("http://127.0.0.1:8555", {}, "http://127.0.0.1:8555", 2),
+        ("http://[::1]:8555", {"token": MASK}, "http://[::1]:8555", 1),
+        ("http://192.0.2.7:80", {"token": MASK}, "http://192.0.2.7:80", 0),
+        ("http://0.0.0.0:1", {"public_url": "https://b.example.org/"}, "https://b.example.org", 1),
+    ],
+)
+def test_the_address_is_that_of_the_gateway(
+    goclaw: Shell, gateway: ThreadGateway, address: str, web: dict[str, str], base: str, notes: int
+) -> None:
+    """Also where it was started with variables that this shell does not have."""
+    configure(goclaw, "port = 1")
+    serve(gateway, address, **web)
+    link, _, *said = goclaw("people", "web", "invite", "ann").out.splitlines()
+    assert re.fullmatch(rf"{re.escape(base)}/join/[\w-]{{43}}", link)
+    assert len(said) == notes
+
+
+@pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ("port = 0", "set web.public_url"),
+        ("port = 0", "before the gateway runs: goclaw run"),
         ("api = false", "set web.api = true"),
         ('public_url = "bot.example.org"', "a URL without a path such as https://bot.example.org"),
         ('public_url = "https://bot.example.org/chat"', "a URL without a path"),
