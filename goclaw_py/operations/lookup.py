@@ -23,13 +23,14 @@ def only(
     """Return the candidate whose name is ``part``, else the only one with this part in its name.
 
     ``wanted`` says what was asked for, ``see`` is the command that lists all candidates. Raises
-    ``NotFound`` if none or several match.
+    ``NotFound`` if none or several match, then with the names of these.
     """
     exact = [candidate for candidate in candidates if name(candidate) == part]
     found = exact or [candidate for candidate in candidates if part in name(candidate)]
     if not found:
         raise NotFound(f"there is no {wanted}", hint=f"; see: goclaw {see}")
     if len(found) > 1:
-        names = ", ".join(name(candidate) for candidate in found[:most])
-        raise NotFound(f"{wanted} is not unique: {names}{', …' if len(found) > most else ''}")
+        names = [name(candidate) for candidate in found[:most]]
+        more = ", …" if len(found) > most else ""
+        raise NotFound(f"{wanted} is not unique: {', '.join(names)}{more}", names=names)
     return found[0]

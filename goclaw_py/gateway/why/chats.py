@@ -11,7 +11,13 @@ from datetime import datetime
 
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.core.session_keys import AccessRules, DirectPolicy, GroupPolicy, peer_of
+from goclaw_py.core.session_keys import (
+    AccessRules,
+    DirectPolicy,
+    GroupPolicy,
+    chat_of,
+    peer_of,
+)
 from goclaw_py.core.targets import target_text
 from goclaw_py.core.time.texts import age
 from goclaw_py.gateway.why import messages, runs, waits
@@ -83,7 +89,9 @@ async def place_of(src: Sources, target: Target) -> KnownChat:
     keys = {key for agent in agents for key in sessions_of(agent, target)}
     found = [one for key in keys if (one := await src.store.session(key)) is not None]
     for session in await src.store.sessions(SessionQuery(limit=SEARCHED)):
-        inside = session.target is not None and session.target.whole_chat == target.whole_chat
+        # Not by its target: a job that writes to this chat has it, too.
+        own = chat_of(session.key)
+        inside = own is not None and own.whole_chat == target.whole_chat
         if inside and session.key not in keys and target.thread is None:
             found.append(session)
     found.sort(key=lambda one: one.last_active_at, reverse=True)
@@ -278,10 +286,16 @@ async def _stranger(src: Sources, place: KnownChat) -> Verdict:
         ):
             return asks(src, one)
     answer = f"{place.name} belongs to a person who is not approved and has no valid pairing code."
-    cures = (
+    cures: tuple[Cure, ...] = (
         Cure("Ask them to write again: they get a new code, which is valid for 60 minutes"),
         Cure(f"Then approve it {_APPROVE}", link="/people"),
     )
+    if place.chat is None and not place.sessions:
+        answer = (
+            f"No message ever came from {target_text(target)}, or only one of a stranger whose "
+            "pairing code has expired."
+        )
+        cures = (Cure("Check the id of the chat: /whoami in the chat shows it"), *cures)
     return conclude("person.unknown", answer, *cures)
 
 

@@ -13,7 +13,13 @@ from typing import Final
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import Sender, Target
-from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, agent_of, is_direct_chat, peer_of
+from goclaw_py.core.session_keys import (
+    DEFAULT_ACCOUNT,
+    agent_of,
+    chat_of,
+    is_direct_chat,
+    peer_of,
+)
 from goclaw_py.core.targets import parse_target, target_text
 from goclaw_py.gateway.why import (
     chats,
@@ -298,14 +304,18 @@ async def _sessions(src: Sources, about: str) -> list[FoundSubject]:
 
 
 async def _chats(src: Sources, about: str, *, whole_name: bool) -> list[FoundSubject]:
-    """Find chats by id or name."""
+    """Find chats by id or name: those without approval, and those with messages."""
     wanted = about.removeprefix("@").casefold()
     found = [
         Target(chat.channel, chat.account, chat.chat)
         for chat in await src.store.chats(limit=SEARCHED)
         if chat.chat == about or _fits(chat.name, wanted, whole_name=whole_name)
     ]
-    return [await _chat(src, target) for target in found]
+    named = await src.store.sessions(SessionQuery(search=wanted, limit=SEARCHED))
+    spoken = [target for one in named if (target := chat_of(one.key)) is not None]
+    known = (await src.store.names(spoken)).targets
+    found += [one for one in spoken if _fits(known.get(one, ""), wanted, whole_name=whole_name)]
+    return [await _chat(src, target) for target in dict.fromkeys(found)]
 
 
 async def _people(src: Sources, about: str, *, whole_name: bool = False) -> list[FoundSubject]:

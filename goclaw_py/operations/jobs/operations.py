@@ -22,6 +22,7 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.ids import JobId, OccurrenceId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.pagination import FOUND, Cursor
+from goclaw_py.core.session_keys import chat_session
 from goclaw_py.core.targets import Maker
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_id
@@ -303,11 +304,15 @@ class JobService:
         target = found.spec.target
         if route.problem or not isinstance(target, Target):
             return route.problem
-        place = (target.channel, target.account, target.chat)
-        for chat in await self._gateway.chats():
-            if (chat.channel, chat.account, chat.chat) == place:
-                return chat.gone
-        return "no message has come from this chat yet"
+        chat = await self._gateway.chat(target.whole_chat)
+        if chat is not None:
+            return chat.gone
+        # Chats of people with access are not stored until they block the bot.
+        session = chat_session(found.spec.agent, target, found.spec.peer)
+        if await self._gateway.session(session) is not None:
+            return ""
+        known = await self._gateway.names([target.whole_chat])
+        return "" if known.targets else "no message has come from this chat yet"
 
     @operation("POST /api/scheduler/preview", Least.OPERATOR, body=answers.draft_json, key="times")
     async def preview(self, draft: JobDraft, by: Requester, count: int = 3) -> list[datetime]:

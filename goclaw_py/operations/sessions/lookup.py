@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from goclaw_py.core.display_names import display_name, needed_names
+from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import SessionKey
-from goclaw_py.core.session_keys import agent_of, is_direct_chat
+from goclaw_py.core.session_keys import agent_of, chat_of, is_direct_chat
 from goclaw_py.core.targets import parse_target
 from goclaw_py.operations.lookup import only
 from goclaw_py.records import SessionQuery, Store
@@ -21,8 +23,9 @@ _CANDIDATES: Final = 10
 async def find_session(store: Store, part: str, unstored: Iterable[SessionKey] = ()) -> SessionKey:
     """Return the session with this key, of this chat (``telegram:5``), or with a part in its key.
 
-    Otherwise that with this name, or a part in its name. ``unstored`` are sessions whose first
-    request waits. Raises ``NotFound``.
+    Otherwise that with this name, or a part in its name; of jobs that write to a chat only if
+    nobody has written from it. ``unstored`` are sessions whose first request waits. Raises
+    ``NotFound``, with the names of several candidates.
     """
     unstored = {*unstored}
     if part in unstored or await store.session(SessionKey(part)) is not None:
@@ -30,14 +33,27 @@ async def find_session(store: Store, part: str, unstored: Iterable[SessionKey] =
     stored = await store.sessions(SessionQuery(limit=_SEARCHED))
     keys = {*unstored, *(one.key for one in stored)}
     target = parse_target(part)
-    if of_chat := [one.key for one in stored if target is not None and one.target == target]:
-        return session_named(of_chat, "", part)
-    if not any(part in key for key in keys):
+    try:
+        if of_chat := [one.key for one in stored if target is not None and one.target == target]:
+            return session_named(_chats_if_any(of_chat), "", part)
+        if any(part in key for key in keys):
+            return session_named(keys, part)
         named = await store.sessions(SessionQuery(search=part, limit=_SEARCHED))
         known = await store.names({one.target for one in named if one.target})
         exact = [one for one in named if one.target and known.targets.get(one.target) == part]
-        return session_named([one.key for one in exact or named], "", part)
-    return session_named(keys, part)
+        return session_named(_chats_if_any(one.key for one in exact or named), "", part)
+    except NotFound as error:
+        if not error.names:
+            raise
+        known = await store.names(*needed_names(error.names))
+        shown = ", ".join(f"{key} ({display_name(key, known)})" for key in error.names)
+        raise NotFound(f"session {part!r} is not unique: {shown}; give one of these keys") from None
+
+
+def _chats_if_any(keys: Iterable[SessionKey]) -> list[SessionKey]:
+    """Return the sessions of people: a job has the target of a chat, but not its messages."""
+    found = list(keys)
+    return [key for key in found if chat_of(key) is not None] or found
 
 
 def with_whole_id(keys: Iterable[SessionKey], part: str) -> list[SessionKey]:

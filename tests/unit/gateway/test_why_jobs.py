@@ -18,7 +18,7 @@ from goclaw_py.schedule.jobs.module import JobSetup
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent, Step
-from tests.support.harness import GatewayProcess, Ways, a_process
+from tests.support.harness import GatewayProcess, Ways, a_process, session_of
 from tests.support.jobs import OPERATOR, Wanted, at, every, make, service, setup
 from tests.support.memory_store import MemoryDatabase
 from tests.support.why import Case, Cases, ask, ask_database, check
@@ -69,6 +69,19 @@ async def disabled() -> Explanation:
               " --tz Europe/Berlin")  # fmt: skip
 async def not_due_yet() -> Explanation:
     return await after(0, Wanted(at(7200)))
+
+
+async def test_a_chat_has_been_heard_of_whoever_let_its_person_in() -> None:
+    """CRON-7: also while another agent answers there."""
+    places = JobSetup(JobCreationRules(DEFAULT_PROFILE, places={("telegram", "default")}))
+    async with a_process(ways=replace(AT_ONCE, jobs=places)) as gateway:
+        job = await make(gateway, Wanted(every(3600)))
+        problem = await service(gateway).no_route(job.id, OPERATOR)
+        assert problem == "no message has come from this chat yet"
+        await gateway.ask("hi")
+        assert await service(gateway).no_route(job.id, OPERATOR) == ""
+        del gateway.database.sessions[session_of()]
+        assert await service(gateway).no_route(job.id, OPERATOR) == ""
 
 
 async def test_a_first_run_that_is_late_is_not_said_to_come() -> None:
