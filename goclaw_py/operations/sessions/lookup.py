@@ -47,7 +47,9 @@ async def find_session(store: Store, part: str, unstored: Iterable[SessionKey] =
             raise
         known = await store.names(*needed_names(error.names))
         shown = ", ".join(f"{key} ({display_name(key, known)})" for key in error.names)
-        raise NotFound(f"session {part!r} is not unique: {shown}; give one of these keys") from None
+        more = ", …" if error.text.endswith("…") else ""
+        text = f"session {part!r} is not unique: {shown}{more}; give one of these keys"
+        raise NotFound(text) from None
 
 
 def _chats_if_any(keys: Iterable[SessionKey]) -> list[SessionKey]:

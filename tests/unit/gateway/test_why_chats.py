@@ -70,7 +70,9 @@ async def only_a_code() -> Explanation:
 
 
 @CASES.question("The code is refused, or nobody approved it in time")
-@CASES.answer("person.unknown", "has no valid pairing code", "Ask them to write again")
+@CASES.answer(
+    "person.unknown", "or only one of a stranger whose pairing code has expired", "Ask them to"
+)
 async def code_too_old() -> Explanation:
     async with open_gateway() as gateway:
         await gateway.ask("hello")

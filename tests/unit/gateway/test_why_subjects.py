@@ -10,7 +10,7 @@ import pytest
 
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import NodeId, RunId
-from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.messages import PeerKind, Sender, Target
 from goclaw_py.core.session_keys import DirectPolicy, GroupPolicy
 from goclaw_py.records import NewRun
 from goclaw_py.scheduler.models import QueuePolicy
@@ -56,6 +56,24 @@ GROUP_KEY = session_of(GROUP, peer=PeerKind.GROUP)
 ])  # fmt: skip
 async def test_things_have_these_names(gateway: GatewayProcess, about: str, subject: str) -> None:
     assert str((await ask(gateway, about)).subject) == subject
+
+
+async def test_a_person_is_found_by_name_and_a_job_is_not_their_chat() -> None:
+    """OPS-4: also one whom the settings allow, and while a job writes to their chat."""
+    async with a_process() as made:
+        await made.gateway.accept([replace(message("hi", chat="7"), sender=Sender("7", "Dave"))])
+        await asyncio.sleep(60)
+        job = await make(
+            made, Wanted(every(60), slug="report", target=Target("telegram", "default", "7"))
+        )
+        await asyncio.sleep(600)
+        assert [one for one in await made.store.sessions() if one.key.endswith(f"cron:{job.id}")]
+        for name in ("Dave", "dave", "dav"):
+            found = await ask(made, name)
+            assert str(found.subject) == "telegram:7"
+            assert found.chain[0].words.startswith("received from Dave")
+        for name in ("Dave", "telegram:7"):
+            assert (await made.control.sessions.get(name)).key == session_of("7")
 
 
 async def test_runs_jobs_and_nodes_are_found_by_their_names(gateway: GatewayProcess) -> None:
