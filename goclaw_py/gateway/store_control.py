@@ -53,7 +53,7 @@ class StoreControl:
         self.approvals = Approvals(store, clock)
         self.audit = AuditEntries(store)
         self.deliveries = Deliveries(store, clock)
-        self.people = People(store, clock)
+        self.people = People(store, clock, chat_rules)
         self.runs = Runs(store, clock)
         self.lanes = Lanes(clock)
         self.sessions = Sessions(store, clock, self._console_agent)

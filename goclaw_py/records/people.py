@@ -26,6 +26,10 @@ GROUP_VALID_FOR = timedelta(days=30)
 """How long the buttons that ask owners about a group work."""
 
 
+PersonId = tuple[str, str, str]
+"""Channel, account and id of a person."""
+
+
 class AccessVerdict(StrEnum):
     """A decision about a person or a group; the value is part of a button's data."""
 
@@ -111,12 +115,18 @@ class PeopleQuery(Protocol):
         """Return people before a position, the newest first."""
 
 
-async def unapproved(people: PeopleQuery, chats: Iterable[Chat]) -> list[Chat]:
-    """Return the direct chats of people who are not approved, including denied ones."""
+async def unapproved(
+    people: PeopleQuery, chats: Iterable[Chat], allow: Collection[PersonId] = ()
+) -> list[Chat]:
+    """Return the direct chats of people who are not approved, including denied ones.
+
+    ``allow``: people whom the settings allow to write; a decision about their chat changes nothing.
+    """
     left = [
         chat
         for chat in chats
         if chat.peer is PeerKind.DIRECT and (chat.allowed is not None or not chat.gone)
+        if (chat.channel, chat.account, chat.chat) not in allow
     ]
     before: Cursor | None = None
     while left:

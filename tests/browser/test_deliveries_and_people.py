@@ -99,7 +99,7 @@ def test_a_stranger_is_let_in_and_forgotten(page: Page, dash: Dashboard, seen: S
     page.get_by_label("Pairing code").fill(dash.codes[EVE])
     press(page, "Approve as guest")
     notice(page, f"Approved guest {EVE}.")
-    approved = page.get_by_role("region", name="Approved people")
+    approved = page.get_by_role("region", name="People with access")
     row = approved.get_by_role("row").filter(has_text=str(EVE))
     expect(row).to_contain_text("guest")
     expect(asking).to_contain_text("No pending requests.")

@@ -17,7 +17,7 @@ from goclaw_py.core.time import texts
 from goclaw_py.core.time.clocks import SystemClock
 
 if TYPE_CHECKING:
-    from goclaw_py.operations.people.operations import PairingApplicant
+    from goclaw_py.operations.people.operations import DirectAccess, PairingApplicant
     from goclaw_py.records import Chat, Person
 
 _WORDS = 48
@@ -49,7 +49,7 @@ def place(target: Target) -> str:
     return cell("/".join(parts if target.thread is None else [*parts, target.thread]))
 
 
-def where(one: Person | PairingApplicant | Chat) -> str:
+def where(one: Person | PairingApplicant | Chat | DirectAccess) -> str:
     """Format the account of a person or chat as ``channel/account``."""
     return cell(f"{one.channel}/{one.account}")
 

@@ -23,6 +23,7 @@ PEOPLE: Final = Noun(
     },
     plain={
         "Chat": "channel account chat",
+        "DirectAccess": "channel account",
         "LastActivity": "sender_id",
         "PairingApplicant": "channel account chat",
         "Person": "channel account",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -12,7 +13,7 @@ from goclaw_py.core.actors import Least
 from goclaw_py.core.errors import AlreadyInvited, NotFound
 from goclaw_py.core.messages import PeerKind, Sender, Target
 from goclaw_py.core.pagination import Cursor
-from goclaw_py.core.session_keys import chat_of
+from goclaw_py.core.session_keys import DirectPolicy, chat_of
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.web_links import (
     LINK_LASTS,
@@ -27,8 +28,17 @@ from goclaw_py.core.web_links import (
 )
 from goclaw_py.operations.declare import operation
 from goclaw_py.operations.people import changes
-from goclaw_py.records import ActivityQuery, Chat, LastActivity, Person, SessionQuery, Store
-from goclaw_py.records.people import code_hash
+from goclaw_py.records import (
+    ActivityQuery,
+    Chat,
+    LastActivity,
+    Person,
+    Place,
+    SessionQuery,
+    Store,
+)
+from goclaw_py.records.people import PersonId, code_hash
+from goclaw_py.runs.session_settings import ChatRules
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +60,25 @@ class PairingApplicant:
     expires_at: datetime
     chat: str
     """Their direct chat: denied by ``People.allow_chat``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectAccess:
+    """Who may write to an account in direct chats by the settings alone.
+
+    Args:
+        direct: The policy for people who are not in ``allow``.
+        allow: People who need no approval; they are owners. Some may have never written.
+    """
+
+    channel: str
+    account: str
+    direct: DirectPolicy
+    allow: tuple[Sender, ...]
+
+    def ids(self) -> set[PersonId]:
+        """Return the people in ``allow``."""
+        return {(self.channel, self.account, one.id) for one in self.allow}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +114,15 @@ def no_request(code: str) -> NotFound:
 class People:
     """Every method may raise ``StoreUnavailable``, and ``NoGateway`` from another process."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        chat_rules: Callable[[], Mapping[Place, ChatRules]] = dict,
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._chat_rules = chat_rules
 
     @operation("POST /api/people/revoke", Least.ADMIN, changes.REVOKE)
     async def revoke(
@@ -130,6 +165,29 @@ class People:
     ) -> list[LastActivity]:
         """Return the last activity of approved people per chat and thread, newest first."""
         return await self._store.activity(ActivityQuery(limit=limit, before=before))
+
+    @operation("GET /api/people/access", Least.VIEWER)
+    async def direct_access(self) -> list[DirectAccess]:
+        """Return whom the settings allow to write, by account, with their stored names."""
+        rules = {
+            place: one.access
+            for place, one in sorted(self._chat_rules().items())
+            if not one.access.trusted and not one.access.invited
+        }
+        targets = [Target(*place, one) for place, own in rules.items() for one in sorted(own.allow)]
+        names = (await self._store.names(targets)).targets if targets else {}
+        return [
+            DirectAccess(
+                *place,
+                own.direct,
+                tuple(
+                    Sender(one.chat, names.get(one, ""))
+                    for one in targets
+                    if (one.channel, one.account) == place
+                ),
+            )
+            for place, own in rules.items()
+        ]
 
     @operation("GET /api/chats", Least.VIEWER)
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:

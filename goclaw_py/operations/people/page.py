@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -14,12 +15,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import AlreadyInvited, NotFound
 from goclaw_py.core.messages import PeerKind, Sender
+from goclaw_py.core.session_keys import DirectPolicy
 from goclaw_py.core.text import visible_line
-from goclaw_py.core.web_links import WEB
+from goclaw_py.core.web_links import OWN_CHANNELS, WEB
 from goclaw_py.operations.control import Control
 from goclaw_py.records import Chat, LastActivity, unapproved
+from goclaw_py.records.people import PersonId
 from goclaw_py.web.guard import LOCAL_NAMES
 from goclaw_py.web.pages.filters import Field, ListFilters, params_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
@@ -33,7 +37,7 @@ SHOWN: Final = 25
 """The number of people on a page."""
 
 _SEARCHED: Final = 1000
-"""The number of approved people, the newest first, among which a search looks."""
+"""The number of approved people, and of chats, the newest first, among which a search looks."""
 
 _HEARD: Final = 200
 """The number of chats, the newest first, by which the page says when people were last seen."""
@@ -130,32 +134,51 @@ async def _load(control: Control, now: Callable[[], datetime], query: Query) -> 
     search = filters.values["search"].casefold()
     before = place(query.get("before"), keys=3)
     seen_before = place(query.get("chats"), keys=3)
-    shown, guests, asking, chats, heard = await asyncio.gather(
+    most = _SEARCHED if search else _HEARD
+    shown, guests, asking, chats, heard, rules = await asyncio.gather(
         control.people.list(limit=_SEARCHED if search else SHOWN + 1, before=before),
         control.people.guests(),
         control.people.requests(),
-        control.people.chats(limit=_HEARD),
-        control.people.activity(limit=_HEARD),
+        control.people.chats(limit=most),
+        control.people.activity(limit=most),
+        control.people.direct_access(),
     )
-    page = await control.people.chats(limit=_HEARD, before=seen_before) if seen_before else chats
+    page = await control.people.chats(limit=most, before=seen_before) if seen_before else chats
+    removed = [] if seen_before else await _without_chat(control, heard, chats)
+    allow = set(chain.from_iterable(one.ids() for one in rules))
+    approved = {(one.channel, one.account, one.sender.id) for one in shown}
+    by_settings = [
+        (one, sender)
+        for one in rules
+        for sender in one.allow
+        if before is None and (one.channel, one.account, sender.id) not in approved
+        if _is_called(sender, search)
+    ]
     if search:
         shown = [one for one in shown if _is_called(one.sender, search)]
         guests = [one for one in guests if search in one.name.casefold()]
         asking = [one for one in asking if _is_called(one.sender, search)]
         chats = [one for one in chats if search in f"{one.name}\n{one.chat}".casefold()]
-    matching = [one for one in page if search in f"{one.name}\n{one.chat}".casefold()]
-    alone = await unapproved(control.people.list, matching)
+    matching = [one for one in (*page, *removed) if search in f"{one.name}\n{one.chat}".casefold()]
+    alone = await unapproved(control.people.list, matching, allow)
+    left = [one for one in alone if one in removed][:UNAPPROVED]
+    alone = [one for one in alone if one not in removed]
     last = alone[UNAPPROVED - 1] if len(alone) > UNAPPROVED else page[-1] if page else None
-    has_more = len(alone) > UNAPPROVED or len(page) == _HEARD
+    has_more = len(alone) > UNAPPROVED or len(page) == most
     groups = [chat for chat in chats if chat.peer is not PeerKind.DIRECT]
     return {
         "filters": filters,
         # Those of the web chat have a table of their own.
         "people": [one for one in shown[:SHOWN] if one.channel != WEB],
+        "by_settings": by_settings[:SHOWN],
+        "more_by_settings": max(0, len(by_settings) - SHOWN),
+        "allow": allow,
         "next": shown[SHOWN - 1].cursor if len(shown) > SHOWN else None,
         "guests": guests,
         "now": now(),
-        "unapproved": alone[:UNAPPROVED],
+        "unapproved": [*alone[:UNAPPROVED], *left],
+        "open": {(one.channel, one.account) for one in rules if one.direct is DirectPolicy.OPEN},
+        "removed": left,
         "next_chats": last.cursor if last and has_more else None,
         "is_older": seen_before is not None,
         # What turns the direction of a name would turn its row, too.
@@ -169,6 +192,29 @@ async def _load(control: Control, now: Callable[[], datetime], query: Query) -> 
         "code": "",
         "name": "",
     }
+
+
+async def _without_chat(
+    control: Control, activity: Sequence[LastActivity], chats: Sequence[Chat]
+) -> list[Chat]:
+    """Return the direct chats of people who wrote and whose chat is not stored, with names.
+
+    Chats are stored of people who were let in without approval: the others are approved, allowed by
+    the settings, or were so.
+    """
+    stored = {(one.channel, one.account, one.chat) for one in chats}
+    found: dict[PersonId, LastActivity] = {}
+    for one in activity:
+        there = one.target
+        person = (there.channel, there.account, one.sender_id)
+        is_direct = one.peer is PeerKind.DIRECT and there.channel not in OWN_CHANNELS
+        if is_direct and person not in stored:
+            found.setdefault(person, one)
+    names = await control.sessions.names([address(one.target) for one in found.values()])
+    return [
+        Chat(*person, PeerKind.DIRECT, names[address(one.target)], None, "", one.at, one.at)
+        for person, one in found.items()
+    ]
 
 
 def _last_seen(activity: Sequence[LastActivity]) -> dict[tuple[str, str, str], datetime]:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator
 from goclaw_py.core.web_links import guest_name
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.people.operations import (
+    DirectAccess,
     PairingApplicant,
     People,
     WebGuest,
@@ -82,6 +83,11 @@ def people_routes(control: Control) -> APIRouter:
         """List the last activity of approved people per chat and thread, the newest first."""
         return page.of(await control.people.activity(limit=limit + 1, before=before), limit)
 
+    @serve(api, People.direct_access)
+    async def direct_access() -> list[DirectAccess]:
+        """List who may write in direct chats by the settings alone, by account."""
+        return await control.people.direct_access()
+
     @serve(api, People.chats, responses=LINK)
     async def chats(page: Page, before: ChatBefore, limit: Limit = MAX_LIMIT) -> list[Chat]:
         """List chats, the most recently seen first."""
@@ -93,6 +99,11 @@ def people_routes(control: Control) -> APIRouter:
         allowed = body.allowed
         await control.people.allow_chat(body.channel, body.account, body.chat, allowed=allowed)
 
+    _add_guests(api, control)
+    return api
+
+
+def _add_guests(api: APIRouter, control: Control) -> None:
     @serve(api, People.guests)
     async def guests() -> list[WebGuest]:
         """List the people who are invited to the web chat; `people/revoke` removes them."""
@@ -102,5 +113,3 @@ def people_routes(control: Control) -> APIRouter:
     async def invite(body: InviteBody) -> WebInvitation:
         """Invite a person to the web chat. The answer has the only copy of the link."""
         return await control.people.invite(body.name, again=body.again)
-
-    return api

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import cast
 
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.messages import Sender, Target
 from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.session_keys import AccessRules, DirectPolicy
+from goclaw_py.core.web_links import WEB_PLACE
 from goclaw_py.operations.people.operations import PairingApplicant, People, WebGuest
 from goclaw_py.records import (
     ActivityQuery,
@@ -16,6 +20,7 @@ from goclaw_py.records import (
     LastActivity,
     PairingRequest,
     Person,
+    Place,
     Session,
     SessionQuery,
     Standing,
@@ -23,6 +28,8 @@ from goclaw_py.records import (
     WebLink,
 )
 from goclaw_py.records.people import code_hash
+from goclaw_py.runs.session_settings import ChatRules
+from goclaw_py.scheduler.models import QueuePolicy
 from tests.unit.web.fake_approvals import FakeApprovals
 from tests.unit.web.fake_names import (
     AT,
@@ -58,6 +65,23 @@ class FakePeopleStore:
         default_factory=lambda: [FAMILY, DIRECT, GONE, IMPOSTOR, WORK, EVE]
     )
     spoke: list[LastActivity] = field(default_factory=lambda: [SPOKE])
+    access: AccessRules = field(default_factory=lambda: AccessRules(DirectPolicy.OPEN))
+    """What the settings of the account say."""
+    named: dict[str, str] = field(default_factory=dict)
+    """Names by chat."""
+
+    def rules(self) -> dict[Place, ChatRules]:
+        """What the settings say, also of channels whose people they do not let in."""
+        queue = QueuePolicy()
+        return {
+            ("telegram", "default"): ChatRules(MAIN_AGENT, self.access, queue, queue),
+            WEB_PLACE: ChatRules(MAIN_AGENT, AccessRules(invited=True), queue, queue),
+            ("console", "default"): ChatRules(MAIN_AGENT, AccessRules(trusted=True), queue, queue),
+        }
+
+    async def names(self, targets: Collection[Target]) -> KnownNames:
+        found = {one: self.named[one.chat] for one in targets if one.chat in self.named}
+        return KnownNames(found)
 
     async def people(
         self, *, limit: int | None = None, before: Cursor | None = None
@@ -128,4 +152,4 @@ class FakePeople(FakeApprovals):
     def __init__(self) -> None:
         super().__init__()
         self.crowd = FakePeopleStore(self._called)
-        self.people = People(cast("Store", self.crowd), FixedClock())
+        self.people = People(cast("Store", self.crowd), FixedClock(), self.crowd.rules)

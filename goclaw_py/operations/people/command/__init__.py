@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import Annotated
 
 import typer
@@ -29,13 +30,14 @@ from goclaw_py.core.errors import NotAccepted, NotFound
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.people import HELP
-from goclaw_py.operations.people.operations import PairingApplicant, no_request
+from goclaw_py.operations.people.operations import DirectAccess, PairingApplicant, no_request
 from goclaw_py.records import Chat, LastActivity, Person, unapproved
 
 app = typer.Typer(help=HELP, no_args_is_help=True)
 
 _NOBODY = "nobody yet; write to the bot to get a code, then: goclaw people approve CODE"
 _HEARD = 1000
+_BY_SETTINGS = "owner (settings)"
 _OWNER = "An owner can approve tool calls, let people in and stop everything. For a guest: --guest."
 
 Who = Annotated[str, typer.Argument(callback=named, help="Id, @username or name of the person.")]
@@ -60,16 +62,17 @@ _PEOPLE = (
 @app.command("list")
 @with_wide
 def list_(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) -> None:
-    """List approved people, pending requests and denied people.
+    """List people with access, pending requests and denied people.
 
-    --limit is for each of these.
+    --limit is for each of these; people whom the settings allow are all listed.
     """
 
     async def ask(control: Control) -> PeopleList:
-        chats = await unapproved(control.people.list, await control.people.chats())
+        rules, chats = await _not_approved(control)
         denied = [chat for chat in chats if chat.allowed is False]
         people = await control.people.list(limit=limit)
-        return PeopleList(people, (await control.people.requests())[:limit], denied[:limit])
+        requests = (await control.people.requests())[:limit]
+        return PeopleList(people, rules, requests, denied[:limit])
 
     def show(found: PeopleList) -> None:
         _show(found)
@@ -88,6 +91,7 @@ class PeopleList:
     """What ``goclaw people list`` shows."""
 
     people: list[Person]
+    access: list[DirectAccess]
     requests: list[PairingApplicant]
     denied: list[Chat]
 
@@ -97,6 +101,11 @@ def _show(found: PeopleList) -> None:
         *(
             (display.who(one.sender), display.where(one), one.standing.value, "")
             for one in found.people
+        ),
+        *(
+            (display.who(one), display.where(rule), _BY_SETTINGS, "")
+            for rule in found.access
+            for one in rule.allow
         ),
         *(
             (display.who(one.sender), display.where(one), "pending", clock(one.expires_at))
@@ -112,6 +121,7 @@ class PeopleActivity:
     """What ``goclaw people activity`` shows."""
 
     people: list[Person]
+    access: list[DirectAccess]
     last_messages: list[LastActivity]
     not_approved: list[Chat]
 
@@ -130,8 +140,8 @@ def activity(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) 
     async def ask(control: Control) -> PeopleActivity:
         people = await control.people.list(limit=limit)
         heard = await control.people.activity(limit=_HEARD)
-        others = await unapproved(control.people.list, await control.people.chats())
-        return PeopleActivity(people, heard, others[:limit])
+        rules, others = await _not_approved(control)
+        return PeopleActivity(people, rules, heard, others[:limit])
 
     def keys(found: PeopleActivity) -> list[str]:
         return [address(one.target) for one in found.last_messages]
@@ -149,27 +159,41 @@ def _show_people(answered: PeopleActivity, names: DisplayNames) -> None:
     heard = reversed(answered.last_messages)
     last = {(one.target.channel, one.target.account, one.sender_id): one for one in heard}
     seen_at = display.now()
-    rows = [
-        (
-            display.who(one.sender),
-            display.where(one),
-            one.standing.value,
-            clock(one.approved_at),
-            _last(last.get((one.channel, one.account, one.sender.id)), names, seen_at),
-        )
-        for one in answered.people
-    ] + [
-        (
-            _called(one),
-            display.where(one),
-            "denied" if one.allowed is False else "not approved",
-            clock(one.first_seen_at),
-            # The stored time of the chat is updated at least once an hour.
-            _last(last.get((one.channel, one.account, one.chat)), names, seen_at)
-            or display.age(one.last_seen_at, seen_at),
-        )
-        for one in answered.not_approved
-    ]
+    rows = (
+        [
+            (
+                display.who(one.sender),
+                display.where(one),
+                one.standing.value,
+                clock(one.approved_at),
+                _last(last.get((one.channel, one.account, one.sender.id)), names, seen_at),
+            )
+            for one in answered.people
+        ]
+        + [
+            (
+                display.who(one),
+                display.where(rule),
+                _BY_SETTINGS,
+                "",
+                _last(last.get((rule.channel, rule.account, one.id)), names, seen_at),
+            )
+            for rule in answered.access
+            for one in rule.allow
+        ]
+        + [
+            (
+                _called(one),
+                display.where(one),
+                "denied" if one.allowed is False else "not approved",
+                clock(one.first_seen_at),
+                # The stored time of the chat is updated at least once an hour.
+                _last(last.get((one.channel, one.account, one.chat)), names, seen_at)
+                or display.age(one.last_seen_at, seen_at),
+            )
+            for one in answered.not_approved
+        ]
+    )
     show_table(_PEOPLE, rows, empty=_NOBODY)
 
 
@@ -330,6 +354,10 @@ def _decide(
                 if who in (one.sender.id, f"@{one.sender.username}"):
                     todo = "not denied" if allowed else f"see: goclaw people revoke {one.sender.id}"
                     raise NotAccepted(f"{display.who(one.sender)} is approved, {todo}")
+            for rule in await control.people.direct_access():
+                if who in {one.id for one in rule.allow}:
+                    where = display.where(rule)
+                    raise NotAccepted(f"{who} is under allow in the settings of {where}")
             raise NotFound(
                 f"no person with a pending request or without approval is {who}; see: "
                 "goclaw people list, goclaw people activity; "
@@ -350,9 +378,16 @@ def _decide(
     answer(ctx, ask, Printer(Chat, show, as_json))
 
 
+async def _not_approved(control: Control) -> tuple[list[DirectAccess], list[Chat]]:
+    """Return whom the settings allow, and the direct chats of people whom nobody has let in."""
+    rules = await control.people.direct_access()
+    allow = set(chain.from_iterable(one.ids() for one in rules))
+    return rules, await unapproved(control.people.list, await control.people.chats(), allow)
+
+
 async def _undecided(control: Control, *, allowed: bool) -> list[Chat]:
     """Return the direct chats to allow or deny; pending requests can only be denied."""
-    found = await unapproved(control.people.list, await control.people.chats())
+    _, found = await _not_approved(control)
     if allowed:
         return found
     there = {(chat.channel, chat.account, chat.chat) for chat in found}

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from goclaw_py.core.messages import Sender
+from goclaw_py.core.session_keys import AccessRules
 from goclaw_py.records import Person, Standing
 from tests.unit.cli.conftest import Confirmations, Shell, ThreadGateway
 from tests.unit.web import fake_names, fake_people, fakes
@@ -130,6 +131,22 @@ def test_who_talks_without_an_approval_is_listed(goclaw: Shell, database: FakeCo
     assert row.startswith("50 (Eve (@eve))  telegram/default  not approved  2026-01-02")
     assert denied.startswith("51  ")
     assert "denied" in denied
+
+
+def test_whom_the_settings_allow_is_listed_and_cannot_be_denied(
+    goclaw: Shell, database: FakeControl
+) -> None:
+    """CHAN-5: also who has never written."""
+    known(database, asking=False)
+    database.crowd.known_chats = [fake_names.EVE]
+    database.crowd.access = AccessRules(allow=frozenset({"44", "50"}))
+    database.crowd.named = {"44": "Cleo"}
+    for command in ("list", "activity"):
+        _, cleo, eve = goclaw("people", command).out.splitlines()
+        assert " ".join(cleo.split()).startswith("44 (Cleo) telegram/default owner (settings)")
+        assert " ".join(eve.split()).startswith("50 telegram/default owner (settings)")
+    got = goclaw("people", "deny", "50")
+    assert (got.code, "under allow in the settings of telegram/default" in got.err) == (1, True)
 
 
 def test_a_denied_person_stays_in_the_list(goclaw: Shell, database: FakeControl) -> None:

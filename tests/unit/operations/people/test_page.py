@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from goclaw_py.core.session_keys import AccessRules
 from goclaw_py.records.people import code_hash
 from tests.unit.web import fake_names, fake_people
 from tests.unit.web.fakes import FakeControl
@@ -26,11 +27,45 @@ async def test_whoever_talks_unapproved_can_be_denied(
     control.crowd.spoke = [fake_names.SPOKE, replace(fake_names.SPOKE, target=there)]
     text = (await browser.get("/people")).text
     assert "Eve (@eve)" in text
-    assert text.count("allowed by the settings") == 2
+    assert "open to everybody" in text
+    assert text.count("allowed by the settings") == 1
     assert "undecided" not in text
     assert text.count('value="no"') == 3  # one of them asks with a code
     control.crowd.spoke = [fake_names.SPOKE]
     assert "undecided" in (await browser.get("/people")).text
+
+
+async def test_who_may_write_and_who_ever_wrote_is_found_with_the_reason(
+    browser: Browser, control: FakeControl
+) -> None:
+    """CHAN-5: by the settings, also without a message; denied; removed, so that only the
+    conversation is left. What the settings say goes before a decision about a chat."""
+    crowd, eve = control.crowd, fake_names.EVE
+    crowd.access = AccessRules(allow=frozenset({"42", "44", "45"}))
+    crowd.named = {"45": "Cleo"}
+    crowd.known_chats = [
+        replace(eve, chat="45", allowed=False),
+        replace(eve, chat="51", name="Mallory", allowed=False),
+    ]
+    crowd.spoke = [
+        replace(fake_names.SPOKE, target=replace(fake_names.SPOKE.target, chat=one), sender_id=one)
+        for one in ("45", "60")
+    ]
+    for search, place, words in (
+        ("ann", "person-telegram-default-42", "owner approved, and by the settings"),
+        ("44", "person-telegram-default-44", "owner by the settings"),
+        ("cleo", "person-telegram-default-45", "owner by the settings"),
+        ("mall", "chat-telegram-default-51", "denied"),
+        ("60", "chat-telegram-default-60", "none: not approved"),
+    ):
+        for query in ({}, {"search": search}):
+            text = (await browser.get("/people", params=query)).text
+            assert text.count(f'id="{place}"') == 1, search
+            row = text.partition(f'id="{place}"')[2].partition("</tr>")[0]
+            assert words in " ".join(re.sub("<[^>]+>", " ", row).split()), search
+            may_be_decided = search == "mall"
+            assert ("/people/groups" in row) == may_be_decided, search
+    assert "cleo" not in (await browser.get("/people", params={"search": "44"})).text.casefold()
 
 
 async def test_one_of_very_many_approved_people_is_not_listed_as_unapproved(
@@ -149,7 +184,7 @@ async def test_people_are_searched_in_all_lists(browser: Browser, control: FakeC
     said = await browser.says("/people?search=zo%C3%AB", 'id="person-telegram-default-9"', "Zoë")
     for id_ in ("person-telegram-default-42", "asking-", "guest-", "chat-", "group-"):
         assert f'id="{id_}' not in said
-    said = await browser.says("/people?search=EVE", 'id="chat-', "No approved person matches.")
+    said = await browser.says("/people?search=EVE", 'id="chat-', "Nobody with access matches.")
     assert 'id="person-' not in said
 
 

@@ -8,7 +8,10 @@ import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.errors import AlreadyInvited, NotAccepted, NotFound
+from goclaw_py.core.messages import Sender
+from goclaw_py.core.session_keys import AccessRules, DirectPolicy
 from goclaw_py.core.web_links import LINK_LASTS
+from goclaw_py.operations.people.operations import DirectAccess
 from goclaw_py.records import ActivityQuery, Standing
 from tests.unit.web import fake_names, fake_people
 from tests.unit.web.harness import Gateway
@@ -27,6 +30,11 @@ async def test_everything_comes_back_as_it_was(made: Gateway, remote: RemoteCont
     assert await remote.people.activity() == [fake_names.SPOKE]
     assert await remote.people.activity(before=fake_names.SPOKE.cursor) == []
     assert await remote.people.chats(limit=2) == [fake_names.FAMILY, fake_names.DIRECT]
+    made.control.crowd.access = AccessRules(allow=frozenset({"44", "43"}))
+    made.control.crowd.named = {"44": "Cleo"}
+    allowed = (Sender("43"), Sender("44", "Cleo"))
+    access = DirectAccess("telegram", "default", DirectPolicy.PAIRING, allowed)
+    assert await remote.people.direct_access() == [access]
     assert await remote.people.guests() == [fake_people.BEN, fake_people.LEA]
     # One more than was asked for tells whether there is another page.
     for call in (("people", 1001), ("people", 2), ("chats", 3)):
