@@ -228,18 +228,17 @@ class BudgetTracker:
             else:
                 self._stored.pop(day, None)  # whoever is next asks anew
 
-    async def today(self, payer: BudgetAccount) -> tuple[Spent, Spent]:
-        """Return the daily budgets of a session and its agent, with today's usage.
+    async def session_today(self, payer: BudgetAccount) -> Spent:
+        """Return the daily budget of a session, with today's usage. Raises ``StoreUnavailable``."""
+        used = await self._store.spent(since=self._since(), payer=payer.session)
+        budget = self._limits.get(payer.agent, _NO_LIMITS).session_day
+        return Spent(BudgetScope.SESSION_DAY, budget, used)
 
-        Raises ``StoreUnavailable``.
-        """
-        limits, since = self._limits.get(payer.agent, _NO_LIMITS), self._since()
-        of_session = await self._store.spent(since=since, payer=payer.session)
-        of_agent = await self._store.spent(since=since, agent=payer.agent)
-        return (
-            Spent(BudgetScope.SESSION_DAY, limits.session_day, of_session),
-            Spent(BudgetScope.AGENT_DAY, limits.agent_day, of_agent),
-        )
+    async def agent_today(self, agent: AgentName) -> Spent:
+        """Return the daily budget of an agent, with today's usage. Raises ``StoreUnavailable``."""
+        used = await self._store.spent(since=self._since(), agent=agent)
+        budget = self._limits.get(agent, _NO_LIMITS).agent_day
+        return Spent(BudgetScope.AGENT_DAY, budget, used)
 
     # ------------------------------------------------------------------ inside
 

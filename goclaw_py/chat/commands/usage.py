@@ -1,33 +1,26 @@
-"""``/usage``: what was used today, and the limits."""
+"""``/usage``: what was used today, and the limits; to guests and groups only their own."""
 
 from __future__ import annotations
 
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
 from goclaw_py.chat.commands.jobs import asker
 from goclaw_py.core.budget import Spent
-from goclaw_py.core.ids import AgentName
 from goclaw_py.core.time.zones import utc_day
 from goclaw_py.runs.budget_tracker import BudgetAccount
 
 
 async def _usage(use: CommandUse) -> str:
-    row = use.row
-    today = await use.services.budget_tracker.today(BudgetAccount(row.session, row.agent))
+    row, tracker = use.row, use.services.budget_tracker
+    shown = [await tracker.session_today(BudgetAccount(row.session, row.agent))]
+    lines = [f"This conversation: {_spent(shown[0])}"]
+    if use.is_private:
+        shown.append(await tracker.agent_today(row.agent))
+        lines.append(f"Agent {row.agent}, all conversations: {_spent(shown[1])}")
+    if any(one.used.tokens and one.used.cost_usd is None for one in shown):
+        lines.append("I do not know the price of this model.")
     zone, now = await use.services.jobs.zone(asker(row)), use.services.clock.now()
     # Budgets are per day in UTC, which begins at another time for most people.
-    return _text(row.agent, zone.when(utc_day(now), now), *today)
-
-
-def _text(agent: AgentName, since: str, session: Spent, whole: Spent) -> str:
-    """Return the answer to ``/usage``."""
-    lines = [
-        f"Used since {since}:",
-        f"This conversation: {_spent(session)}",
-        f"Agent {agent}, all conversations: {_spent(whole)}",
-    ]
-    if whole.used.tokens and whole.used.cost_usd is None:
-        lines.append("I do not know the price of this model.")
-    return "\n".join(lines)
+    return "\n".join([f"Used since {zone.when(utc_day(now), now)}:", *lines])
 
 
 def _spent(spent: Spent) -> str:

@@ -14,15 +14,17 @@ from hypothesis import strategies as st
 from goclaw_py.core.budget import NO_BUDGET, Budget, BudgetScope, Limit, Spent
 from goclaw_py.core.errors import BudgetReached
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import HistoryEntry, Role
+from goclaw_py.core.messages import HistoryEntry, PeerKind, Role
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import NO_USAGE, TextDelta, Usage
+from goclaw_py.core.session_keys import DirectPolicy, GroupPolicy
 from goclaw_py.records import Store
 from goclaw_py.records.bound import bind
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.runs.agent_loop import ModelStep as LoopStep
 from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, Limits
 from goclaw_py.testing.agents import Block, Do, Emitting, Return, Say, ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
 from tests.support.harness import Ways, a_process, here, session_of, until
 from tests.support.memory_store import MemoryDatabase
@@ -180,6 +182,20 @@ async def test_people_can_ask_what_was_used_today() -> None:
             "This conversation: 2 model requests, 60 of 1,000 tokens, $0.25\n"
             "Agent main, all conversations: 4 model requests, 120 tokens, $0.50 of $1.00"
         )
+
+
+async def test_guests_and_groups_read_only_what_their_own_conversation_used() -> None:
+    """SPEC CMD-5: what the agent used in all is about the chats of others."""
+    ways = Ways(access=DirectPolicy.OPEN, groups=GroupPolicy.OPEN)
+    channels = (RecordingChannel(trusted=False),)
+    async with a_process(spending(used(2, 60, "0.25")), ways, channels=channels) as gateway:
+        await gateway.ask("a")
+        await gateway.ask("b", chat="bob")
+        for chat, peer, own in (("bob", PeerKind.DIRECT, 2), ("g", PeerKind.GROUP, 0)):
+            assert (await gateway.ask("/usage", chat, peer)).splitlines()[1:] == [
+                f"This conversation: {own} model requests, {own * 30} tokens"
+                + (", $0.25" if own else "")
+            ]
 
 
 async def test_usage_of_a_model_whose_price_is_not_known_says_so() -> None:
