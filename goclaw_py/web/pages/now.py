@@ -77,6 +77,8 @@ def routes(service: PageServices) -> list[Route]:
             "figures": figures(status, all_waiting, since, known),
             "approvals": approvals,
             "applicants": known.applicants[:SHOWN_REQUESTS] if known else (),
+            "more_approvals": len(known.approvals) - len(approvals) if known else 0,
+            "more_applicants": max(0, len(known.applicants) - SHOWN_REQUESTS) if known else 0,
             "warnings_left": [one for one in status.warnings if one.code != listed],
             "filters": filters,
             "is_long": len(status.runs) > MANY or bool(filters.same_rows),

@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.core.display_names import KnownNames
-from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.ids import AgentName, ApprovalId, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import Sender
 from goclaw_py.scheduler.operator_warnings import OperatorWarning
 from goclaw_py.scheduler.views import Backlog, LaneView, PeerView, ProviderView, RunProgress
 from goclaw_py.web.pages.figures import DAYS
-from goclaw_py.web.pages.now import SHOWN_RUNS
+from goclaw_py.web.pages.now import SHOWN_REQUESTS, SHOWN_RUNS
 from goclaw_py.web.pages.rendering import NONE
-from tests.unit.web import fake_nodes, fakes
+from tests.unit.web import fake_approvals, fake_nodes, fake_people, fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import Browser
 
@@ -115,7 +116,13 @@ async def test_now_lists_what_needs_a_person(browser: Browser, control: FakeCont
     said = await browser.says("/", "asks to call", "pay", "Bob", "asks to talk to the agent")
     assert "2 tool calls" not in said
     assert '<a href="/health"><bdi>The disk</bdi></a> <bdi>is nearly full</bdi>' in said
-    control.snapshot = replace(fakes.STATUS, warnings=())
+    assert "more people" not in said
+    control.crowd.asking = [replace(fake_people.ASKS, sender=Sender(str(n))) for n in range(17)]
+    control.questions.asked = [replace(fake_approvals.PAY, id=ApprovalId(str(n))) for n in range(6)]
+    control.snapshot = replace(control.snapshot, backlog=replace(backlog, approvals=6))
+    said = await browser.says("/", "12 more people ask", '<a href="/people#asking">Show all</a>')
+    assert said.count("asks to talk to the agent") == SHOWN_REQUESTS
+    assert "1 more tool call waits" in said
 
 
 async def test_health_tells_how_each_gateway_is(browser: Browser, control: FakeControl) -> None:
