@@ -65,7 +65,7 @@ class SessionState(StrEnum):
     RUNNING = "running"
     """A run."""
     WAITING = "waiting"
-    """A message that has not been answered."""
+    """A message that waits for its run, or for an answer to what its run has asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

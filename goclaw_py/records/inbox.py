@@ -150,7 +150,9 @@ class IncomingState(StrEnum):
     FAILED = "failed"
     """A dead letter: it failed, timed out, was dropped, rejected, abandoned or lost."""
     WAITING = "waiting"
-    """It has not ended."""
+    """It has not ended, and no run answers it: it waits for a slot, an approval, its agent …"""
+    RUNNING = "running"
+    """A run answers it."""
     DISMISSED = "dismissed"
     """It failed, and an operator has dismissed it."""
 
@@ -170,7 +172,7 @@ class DeadLetterQuery:
 
 
 class DeadLetterCounts(NamedTuple):
-    """The numbers of dead letters, of messages that have not ended, and of dismissed ones."""
+    """The numbers of dead letters, of messages that wait, and of dismissed ones."""
 
     failed: int
     waiting: int

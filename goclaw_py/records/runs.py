@@ -325,7 +325,7 @@ class Session:
     owner: NodeId | None
     fence: int
     waiting: int
-    """The number of inbox rows that wait for a run or are in progress."""
+    """The number of inbox rows that wait for a run, or for an approval."""
     entries: int
     """The number of history entries since the last reset."""
     summaries: int = 0

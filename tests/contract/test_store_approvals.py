@@ -30,6 +30,8 @@ from goclaw_py.records import (
     Notice,
     RunEnd,
     RunSoFar,
+    SessionQuery,
+    SessionState,
     SubagentTask,
 )
 from tests.support.harness import until
@@ -119,6 +121,34 @@ async def test_a_message_waits_for_the_answer_and_then_runs_again(world: World) 
     assert (again.id, again.attempts) == (row.id, 0)
     begun = await world.a.begin_run(new_run("r2", again, started_at=at(14)), node=A)
     assert begun.steps == (RESPONSE, DecisionStep("c1", Decision.ONCE))
+
+
+async def test_a_message_waits_before_its_run_and_while_its_run_asks_a_person(
+    world: World,
+) -> None:
+    """The lists and numbers of sessions and of messages agree."""
+
+    async def numbers() -> tuple[int, int]:
+        states = IncomingState.WAITING, IncomingState.RUNNING
+        waiting, running = [
+            len(await world.b.dead_letters(DeadLetterQuery(state))) for state in states
+        ]
+        assert (await world.b.dead_letter_counts()).waiting == waiting
+        session = await world.b.session(ANN_S)
+        assert session is not None
+        assert session.waiting == waiting
+        found = await world.b.sessions(SessionQuery(state=SessionState.WAITING))
+        assert found == [session][:waiting]
+        return waiting, running
+
+    await waits(world, question())
+    assert await numbers() == (1, 0)
+    (second,) = await world.accept(ANN)
+    assert await numbers() == (2, 0)
+    await world.a.begin_run(new_run("r2", second, started_at=at(3)), node=A)
+    assert await numbers() == (1, 1)
+    await world.a.settle([second.id], Outcome.COMPLETED, now=at(4))
+    assert await numbers() == (1, 0)
 
 
 async def test_what_waits_is_listed_with_the_run_that_asked(world: World) -> None:

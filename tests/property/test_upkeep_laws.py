@@ -49,7 +49,10 @@ async def open_things(player: Chats) -> dict[str, object]:
     unsent = (OutboxState.WAITING, OutboxState.SENDING)
     return {
         "runs": await store.runs(RunQuery(limit=1000, active=True)),
-        "inbox": await store.dead_letters(DeadLetterQuery(IncomingState.WAITING, limit=1000)),
+        "inbox": [
+            await store.dead_letters(DeadLetterQuery(state, limit=1000))
+            for state in (IncomingState.WAITING, IncomingState.RUNNING)
+        ],
         "outbox": [row for row in outbox if row.state in unsent],
         "drafts": await store.drafts(),
         "chats": chats,

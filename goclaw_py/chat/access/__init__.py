@@ -35,8 +35,8 @@ Who may talk. Direct chats: `pairing` (default) | `allowlist` | `open` | `disabl
   deny; the buttons last 30 days). The settings (`groups`, `chats."ID"`, `allow`) come first. In an
   allowed group everybody may talk. Agent, mention, context_messages and queue can be set per
   account, chat and thread.
-- **Lists.** The page People and `goclaw people activity` list everybody who may write to a bot, with
-  the reason (approved, `allow`, an open policy, a link), also who is in `allow` and has never
+- **Lists.** The page People and `goclaw people activity` list everybody who may write to a bot,
+  with the reason (approved, `allow`, an open policy, a link), also who is in `allow` and has never
   written, and who wrote and may not any more. Who talks under an open policy can be denied (`goclaw
   people deny`, page People); who is in `allow` cannot. A denied chat gets no alerts.
 """

@@ -46,8 +46,13 @@ async def explain(src: Sources) -> Explanation:
 
 async def _none(src: Sources) -> Explanation:
     """Explain that no gateway is running, and what waits for one."""
-    unanswered = DeadLetterQuery(IncomingState.WAITING, limit=_MANY)
-    waiting = len(await src.control.deliveries.dead_letters(unanswered))
+    # A run of a process that has ended answers nothing any more.
+    waiting = sum(
+        [
+            len(await src.control.deliveries.dead_letters(DeadLetterQuery(state, limit=_MANY)))
+            for state in (IncomingState.WAITING, IncomingState.RUNNING)
+        ]
+    )
     pending = OutboxQuery(OutboxState.WAITING, limit=_MANY)
     unsent = len(await src.control.deliveries.outbox(pending))
     steps = (

@@ -145,8 +145,8 @@ def inbox_routes(control: Control) -> APIRouter:
     ) -> list[DeadLetter]:
         """List incoming messages without an answer, the newest first.
 
-        `state`: those that failed, those that wait or are in progress, or those that were
-        dismissed after they failed.
+        `state`: those that failed, those that wait for a run or an approval, those that a run
+        answers, or those that were dismissed after they failed.
         """
         # The former way to ask for those that wait.
         wished = IncomingState.WAITING if waiting else state

@@ -61,12 +61,23 @@ order by id desc
 limit $1;
 
 -- name: waiting
--- Return the newest unfinished messages before a row.
+-- Return the newest messages that have not ended and that no run answers, before a row.
 select
     id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts,
     case when state = 'waiting' then last_run end as asking_run
 from inbox
-where state <> 'done' and kind = 'message' and id < $2
+where state <> 'done' and kind = 'message' and run_id is null and id < $2
+  -- use: selected
+order by id desc
+limit $1;
+
+-- name: running
+-- Return the newest messages that a run answers, before a row.
+select
+    id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts,
+    null as asking_run
+from inbox
+where state <> 'done' and kind = 'message' and run_id is not null and id < $2
   -- use: selected
 order by id desc
 limit $1;
@@ -109,7 +120,7 @@ union
 select channel from seen;
 
 -- name: counts
--- Count the failed messages, the unfinished ones, and the dismissed ones. $1 and $2 are those of the
+-- Count the failed messages, the waiting ones, and the dismissed ones. $1 and $2 are those of the
 -- lists, and select all.
 select
     (
@@ -123,7 +134,7 @@ select
     (
         select count(*)
         from inbox
-        where state <> 'done' and kind = 'message' and id < $2
+        where state <> 'done' and kind = 'message' and run_id is null and id < $2
           -- use: selected
     ) as waiting,
     (

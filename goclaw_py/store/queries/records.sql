@@ -325,11 +325,13 @@ order by id;
 
 -- name: sessions
 -- Return the most recently active sessions, before a position; they are counted after the other
--- conditions. The sort column is not indexed, because it changes often; its ten-second interval is.
+-- conditions. What waits for a person is few, and read once for all sessions. The sort column is not indexed, because it changes often; its ten-second interval is.
 select
     s.key, s.agent, s.channel, s.account, s.chat, s.thread, s.created_at, s.last_active_at, s.owner,
     s.fence, s.summaries, s.pinned,
-    (select count(*) from inbox as i where i.session = s.key and i.state = 'pending') as waiting,
+    coalesce(asking.messages, 0)
+        + (select count(*) from inbox where session = s.key and state = 'pending' and run_id is null)
+        as waiting,
     (select count(*) from history as h where h.session = s.key and h.epoch = s.epoch) as entries
 from (
     select * from sessions
@@ -337,6 +339,9 @@ from (
     order by active_in desc, last_active_at desc, key desc
     limit $1
 ) as s
+left join (
+    select session, count(*) as messages from inbox where state = 'waiting' group by session
+) as asking on asking.session = s.key
 order by s.last_active_at desc, s.key desc;
 
 -- name: search
@@ -345,7 +350,9 @@ order by s.last_active_at desc, s.key desc;
 select
     s.key, s.agent, s.channel, s.account, s.chat, s.thread, s.created_at, s.last_active_at, s.owner,
     s.fence, s.summaries, s.pinned,
-    (select count(*) from inbox as i where i.session = s.key and i.state = 'pending') as waiting,
+    coalesce(asking.messages, 0)
+        + (select count(*) from inbox where session = s.key and state = 'pending' and run_id is null)
+        as waiting,
     (select count(*) from history as h where h.session = s.key and h.epoch = s.epoch) as entries
 from (
     select s.*
@@ -376,8 +383,8 @@ from (
               select from runs where session = s.key and outcome is null
           )
           when 'waiting' then exists (
-              select from inbox where session = s.key and state = 'pending'
-          )
+              select from inbox where session = s.key and state = 'pending' and run_id is null
+          ) or s.key in (select session from inbox where state = 'waiting')
           else true end
       and strpos(
           concat_ws(E'\n', lower(s.key), n.search_text, lower(t.name), j.search_text), $4
@@ -385,6 +392,9 @@ from (
     order by s.last_active_at desc, s.key desc
     limit $1
 ) as s
+left join (
+    select session, count(*) as messages from inbox where state = 'waiting' group by session
+) as asking on asking.session = s.key
 order by s.last_active_at desc, s.key desc;
 
 -- name: session
@@ -392,7 +402,10 @@ order by s.last_active_at desc, s.key desc;
 select
     s.key, s.agent, s.channel, s.account, s.chat, s.thread, s.created_at, s.last_active_at, s.owner,
     s.fence, s.summaries, s.pinned,
-    (select count(*) from inbox as i where i.session = s.key and i.state = 'pending') as waiting,
+    (
+        (select count(*) from inbox where session = s.key and state = 'pending' and run_id is null)
+        + (select count(*) from inbox where session = s.key and state = 'waiting')
+    ) as waiting,
     (select count(*) from history as h where h.session = s.key and h.epoch = s.epoch) as entries
 from sessions as s
 where s.key = $1;

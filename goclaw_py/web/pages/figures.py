@@ -162,7 +162,7 @@ def figures(
             on_others(there) if there else "",
         ),
         Figure(
-            "runs waiting",
+            "run waiting" if len(waiting) + queued == 1 else "runs waiting",
             str(len(waiting) + queued),
             "#waiting",
             on_others(queued) if queued else "",

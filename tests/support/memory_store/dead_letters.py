@@ -64,7 +64,8 @@ class MemoryDeadLetters(MemoryPart):
         return [_letter(row) for row in found[: query.limit]]
 
     async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> DeadLetterCounts:
-        return DeadLetterCounts(*(len(self._letters(only, kind)) for kind in _KINDS.values()))
+        counted = (_is_letter, _is_waiting, _is_dismissed)
+        return DeadLetterCounts(*(len(self._letters(only, kind)) for kind in counted))
 
     async def message_channels(self) -> frozenset[str]:
         received = {row.message.target.channel for row in self._db.inbox.values()}
@@ -151,8 +152,12 @@ def _is_dismissed(row: InboxRecord) -> bool:
     return row.dismissed
 
 
-def _is_pending(row: InboxRecord) -> bool:
-    return row.outcome is None
+def _is_waiting(row: InboxRecord) -> bool:
+    return row.outcome is None and row.run_id is None
+
+
+def _is_running(row: InboxRecord) -> bool:
+    return row.outcome is None and row.run_id is not None
 
 
 def _letter(row: InboxRecord) -> DeadLetter:
@@ -161,6 +166,7 @@ def _letter(row: InboxRecord) -> DeadLetter:
 
 _KINDS = {
     IncomingState.FAILED: _is_letter,
-    IncomingState.WAITING: _is_pending,
+    IncomingState.WAITING: _is_waiting,
+    IncomingState.RUNNING: _is_running,
     IncomingState.DISMISSED: _is_dismissed,
 }

@@ -159,9 +159,9 @@ class MemoryRunRecords(MemoryPart):
         found = (
             one
             for one in self._db.sessions.values()
-            if text in self._searched(one) and _matches(one, query)
+            if text in self._searched(one) and self._matches(one, query)
         )
-        return newest(map(_session, found), query.limit, query.before)
+        return newest(map(self._session, found), query.limit, query.before)
 
     def _searched(self, session: SessionRecord) -> str:
         """Return the text in which a session is searched."""
@@ -174,9 +174,43 @@ class MemoryRunRecords(MemoryPart):
             words += [job.spec.name, job.spec.slug]
         return "\n".join(words).lower()
 
+    def _matches(self, session: SessionRecord, query: SessionQuery) -> bool:
+        channel = None if session.target is None else session.target.channel
+        match query.state:
+            case SessionState.RUNNING:
+                unfinished = bool(session.active)
+            case SessionState.WAITING:
+                unfinished = self._waiting(session) > 0
+            case _:
+                unfinished = True
+        return (
+            unfinished and query.agent in (None, session.agent) and query.channel in (None, channel)
+        )
+
+    def _session(self, record: SessionRecord) -> Session:
+        return Session(
+            key=record.key,
+            agent=record.agent,
+            target=record.target,
+            created_at=record.created_at,
+            last_active_at=record.last_active_at,
+            owner=record.owner,
+            fence=record.fence,
+            waiting=self._waiting(record),
+            entries=len(record.current()),
+            summaries=record.summaries,
+            pinned=record.pinned,
+        )
+
+    def _waiting(self, session: SessionRecord) -> int:
+        """Count the messages that no run answers, with those that wait for a person."""
+        rows = self._db.inbox.values()
+        parked = [row for row in rows if row.is_parked and row.session == session.key]
+        return sum(row.run_id is None for row in session.pending.values()) + len(parked)
+
     async def session(self, key: SessionKey) -> Session | None:
         record = self._db.sessions.get(storable(key))
-        return None if record is None else _session(record)
+        return None if record is None else self._session(record)
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
         record = self._db.sessions.get(storable(key))
@@ -291,32 +325,4 @@ def _span(run: StoredRun) -> RunSpan:
         started_at=run.started_at,
         finished_at=run.finished_at,
         cost_usd=None if run.usage is None else run.usage.cost_usd,
-    )
-
-
-def _matches(session: SessionRecord, query: SessionQuery) -> bool:
-    channel = None if session.target is None else session.target.channel
-    match query.state:
-        case SessionState.RUNNING:
-            unfinished = bool(session.active)
-        case SessionState.WAITING:
-            unfinished = bool(session.pending)
-        case _:
-            unfinished = True
-    return unfinished and query.agent in (None, session.agent) and query.channel in (None, channel)
-
-
-def _session(record: SessionRecord) -> Session:
-    return Session(
-        key=record.key,
-        agent=record.agent,
-        target=record.target,
-        created_at=record.created_at,
-        last_active_at=record.last_active_at,
-        owner=record.owner,
-        fence=record.fence,
-        waiting=len(record.pending),
-        entries=len(record.current()),
-        summaries=record.summaries,
-        pinned=record.pinned,
     )

@@ -115,7 +115,8 @@ async def test_the_request_of_a_dropped_message_does_not_wait_any_more(
     await say(gateway, "ann", "ann")
     first, _ = (run.id for run in gateway.dispatcher.runs())
     deliveries = gateway.control.deliveries
-    waiting, begun = await deliveries.dead_letters(DeadLetterQuery(IncomingState.WAITING))
+    (waiting,) = await deliveries.dead_letters(DeadLetterQuery(IncomingState.WAITING))
+    (begun,) = await deliveries.dead_letters(DeadLetterQuery(IncomingState.RUNNING))
     assert await deliveries.dismiss_dead_letters([waiting.row.id, begun.row.id]) == 1
     assert [run.id for run in gateway.dispatcher.runs()] == [first]
     row = (await deliveries.dead_letter(waiting.row.id)).row

@@ -14,6 +14,7 @@ from goclaw_py.records import (
     DeadLetter,
     DeadLetterCounts,
     DeadLetterQuery,
+    IncomingState,
     MessageFilter,
     OutboxQuery,
     OutboxRow,
@@ -21,6 +22,10 @@ from goclaw_py.records import (
     Store,
 )
 from tests.unit.web.fake_names import ANSWERED, BEGUN, DROPPED, LOST, NEXT, FakeNames, FixedClock
+
+
+def _is_waiting(letter: DeadLetter) -> bool:
+    return letter.row.outcome is None and letter.row.run_id is None
 
 
 @dataclass
@@ -72,14 +77,20 @@ class FakeDeliveryStore:
         self.called("dead_letters", query)
         mail = [one for one in self.mail if query.before is None or one.row.id < query.before]
         ended = [one for one in mail if one.row.outcome not in (None, Outcome.COMPLETED)]
-        waiting = [one for one in mail if one.row.outcome is None]
-        found = {"failed": ended, "waiting": waiting, "dismissed": self.dismissed}[query.state]
+        found = {
+            IncomingState.FAILED: ended,
+            IncomingState.WAITING: [one for one in mail if _is_waiting(one)],
+            IncomingState.RUNNING: [
+                one for one in mail if one.row.outcome is None and one.row.run_id
+            ],
+            IncomingState.DISMISSED: self.dismissed,
+        }[query.state]
         return found[: query.limit]
 
     async def dead_letter_counts(self, only: MessageFilter) -> DeadLetterCounts:
         self.called("dead_letter_counts", only)
         failed = sum(one.row.outcome is not None for one in self.mail)
-        return DeadLetterCounts(failed, len(self.mail) - failed, len(self.dismissed))
+        return DeadLetterCounts(failed, sum(map(_is_waiting, self.mail)), len(self.dismissed))
 
     async def message_channels(self) -> frozenset[str]:
         return self.channels

@@ -36,6 +36,7 @@ _INBOX = queries("inbox")
 _STATEMENTS: Final = {
     IncomingState.FAILED: _SQL["ended"],
     IncomingState.WAITING: _SQL["waiting"],
+    IncomingState.RUNNING: _SQL["running"],
     IncomingState.DISMISSED: _SQL["dismissed"],
 }
 

@@ -45,7 +45,7 @@ def test_failed_messages_are_listed_with_the_reason(goclaw: Shell, gateway: Thre
     assert [
         one["row"]["id"]
         for one in goclaw.data("deliveries", "incoming", "list", "--waiting")  # its former name
-    ] == [10, 11]
+    ] == [10]
 
 
 def test_waiting_messages_are_listed_when_asked_for(goclaw: Shell, database: FakeControl) -> None:
@@ -53,15 +53,14 @@ def test_waiting_messages_are_listed_when_asked_for(goclaw: Shell, database: Fak
     database.messages.mail[2] = replace(
         fake_names.NEXT, row=replace(fake_names.NEXT.row, received_at=recent)
     )
-    _, waits, begun = goclaw(
-        "deliveries", "incoming", "list", "--state", "waiting"
-    ).out.splitlines()
+    _, waits = goclaw("deliveries", "incoming", "list", "--state", "waiting").out.splitlines()
+    _, begun = goclaw("deliveries", "incoming", "list", "--state", "running").out.splitlines()
     assert "waiting for a run" in waits
     assert " 3 h ago " in waits
     assert f"run {fake_names.RUN} is in progress" in begun
     database.messages.mail = []
     assert goclaw("deliveries", "incoming", "list").out == "no failed messages\n"
-    for state in ("waiting", "dismissed"):
+    for state in ("waiting", "running", "dismissed"):
         got = goclaw("deliveries", "incoming", "list", "--state", state)
         assert got.out == f"no {state} messages\n"
 

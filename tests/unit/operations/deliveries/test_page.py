@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import Target
 from goclaw_py.operations.deliveries.page import BATCH
 from goclaw_py.records import (
@@ -78,7 +79,7 @@ async def test_waiting_deliveries_are_selected_and_dropped(
     said = await browser.says("/deliveries?show=waiting", 'data-selects="out"', "Drop selected")
     assert f'name="out" value="{PENDING.id}"' in said
     assert "Retry selected" not in said
-    assert "Drop all 3<" in said
+    assert "Drop all 2<" in said
     said = await browser.says("/deliveries", 'data-selects="in"', "Retry selected", "Drop all")
     said = await browser.says("/deliveries?show=sent")
     assert "data-selects" not in said
@@ -87,10 +88,13 @@ async def test_waiting_deliveries_are_selected_and_dropped(
 async def test_waiting_incoming_messages_are_selected_and_dropped(
     browser: Browser, control: FakeControl
 ) -> None:
-    """Not one of a run in progress, which ends it, nor one that waits for an approval."""
-    said = await browser.says("/deliveries?show=waiting", 'data-selects="in"', "Drop all 2<")
+    """Not one that waits for an approval; one of a run in progress does not wait."""
+    asks = replace(NEXT, row=replace(NEXT.row, id=13, asking_run=RunId("r")))
+    control.messages.mail.append(asks)
+    said = await browser.says("/deliveries?show=waiting", "waits for approval", "Drop all 2<")
     assert f'name="in" value="{NEXT.row.id}"' in said
-    assert f'name="in" value="{BEGUN.row.id}"' not in said
+    assert f'name="in" value="{asks.row.id}"' not in said
+    assert f'id="in-{BEGUN.row.id}"' not in said
     assert said.count('action="/deliveries/incoming/drop"') == 1
     place = "/deliveries?show=waiting&notice=dropped+1+message"
     await browser.leads("/deliveries/incoming/drop", place, id=NEXT.row.id, rows="show=waiting")
