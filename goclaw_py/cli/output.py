@@ -83,6 +83,13 @@ class Printer(Generic[T]):
             self.show(found)
 
 
+def started_text(run: str) -> str:
+    """Return what a command prints that has started a run: in a pipe, only its id."""
+    if not sys.stdout.isatty():
+        return run
+    return f"started run {run}\nto follow it: goclaw runs follow {run}"
+
+
 def since(at: datetime, seconds: float) -> tuple[str, str]:
     """Format when something began that has lasted for some seconds, and how long that is."""
     return clock(at - timedelta(seconds=seconds)), duration(seconds)

@@ -170,7 +170,7 @@ def test_a_stop_names_a_run_by_the_beginning_of_its_id(
 def test_a_message_is_sent_into_a_conversation(
     goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert goclaw("send", "console", "what is new?", "--queue").out == "run 0190-aaaa\n"
+    assert goclaw("send", "console", "what is new?", "--queue").out == "0190-aaaa\n"
     assert ("send_message", fakes.SESSION, "what is new?", True) in gateway.control.calls
     busy = goclaw("send", "console", "what is new?")
     said = "goclaw: the session is busy; to queue the message: --queue\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from goclaw_py.cli.context import AsJson, answer, cli, confirm
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Printer, show_json, show_text
+from goclaw_py.cli.output import Printer, plain, show_json, show_text, started_text
 from goclaw_py.operations.jobs import HELP
 from goclaw_py.operations.jobs.command import add, imports, show
 from goclaw_py.operations.jobs.command.texts import (
@@ -85,9 +84,7 @@ def run(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
     document: dict[str, str | None]
     if isinstance(found, StartedNow):
         document = {"status": "started", "run": found.run, "occurrence": found.occurrence}
-        text, reason = found.run or "done", ""
-        if found.run and sys.stdout.isatty() and not as_json:
-            text = f"started run {found.run}\nto follow it: goclaw runs follow {found.run}"
+        text, reason = started_text(found.run) if found.run else f"ran {plain(job)}", ""
     else:
         document, text, reason = {"status": found.value}, found.value, _REFUSED[found]
     is_away = found is RunNow.OFF and enabled

@@ -27,7 +27,16 @@ from goclaw_py.cli.context import (
 )
 from goclaw_py.cli.messages.display import Yes, moment
 from goclaw_py.cli.names import DisplayNames, with_names
-from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_table, show_text
+from goclaw_py.cli.output import (
+    Column,
+    Printer,
+    clock,
+    plain,
+    show_facts,
+    show_table,
+    show_text,
+    started_text,
+)
 from goclaw_py.core.errors import NotAccepted, NotFound, SessionBusy
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.text import count
@@ -301,9 +310,8 @@ def send(
 
 
 def _show_sent(done: Submitted) -> None:
-    typer.echo(
-        f"run {done.run}" if done.run else "stored; another node owns this session and will run it"
-    )
+    elsewhere = "stored; another node owns this session and will run it"
+    typer.echo(started_text(done.run) if done.run else elsewhere)
 
 
 def stop(

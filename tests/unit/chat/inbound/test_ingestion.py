@@ -348,6 +348,8 @@ async def test_chatter_costs_one_insert_a_batch_and_starts_nothing() -> None:
         known = gateway.store.calls.copy()
         await gateway.gateway.accept([said(f"{number}") for number in range(30)])
         assert gateway.store.calls - known == {"note_unmentioned": 1}
+        noted = await gateway.control.sessions.queue(SESSION)
+        assert noted.unmentioned_at is not None, "the operator sees why nothing runs"
         await asyncio.sleep(60)
         assert len(gateway.scripted.requests) == 1
         assert gateway.pending == []

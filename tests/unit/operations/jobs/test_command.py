@@ -323,7 +323,7 @@ def test_a_run_by_hand_needs_a_gateway(goclaw: Shell, jobs: JobControl) -> None:
     started = {"status": "started", "run": "run-1", "occurrence": "o-1"}
     assert goclaw.data("jobs", "run", "poll") == started
     jobs.runner.answer = StartedNow(OccurrenceId("o-1"), None)
-    assert goclaw("jobs", "run", "tea").out == "done\n"  # a message needs no run
+    assert goclaw("jobs", "run", "tea").out == "ran tea\n"  # a message needs no run
     # Without a gateway there is none.
     jobs.connected = False
     nobody = "goclaw: no gateway is running here\n"
