@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.app.progress import ProgressStep
-from goclaw_py.cli.context import AsJson, cli, with_wide
+from goclaw_py.cli.context import AsJson, cli, with_options, with_wide
 from goclaw_py.cli.output import Column, clock, one_line, refuse_existing, show_json, show_table
 from goclaw_py.cli.progress import progress
 from goclaw_py.cli.simulate.texts import heart_name, heartbeat_runs_row, reach, row, total
+from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import duration
 
 if TYPE_CHECKING:
@@ -49,24 +51,31 @@ Seconds = Annotated[
 ]
 
 
-@with_wide
-def simulate(
-    ctx: typer.Context,
-    *,
-    days: Annotated[int, typer.Option(min=1, max=3660, help="Days to simulate.")] = 30,
-    seconds: Seconds = 20.0,
+@dataclass(frozen=True, slots=True)
+class SimulateOptions:
+    """The options of ``goclaw simulate``."""
+
+    days: Annotated[int, typer.Option(min=1, max=3660, help="Days to simulate.")] = 30
+    seconds: Seconds = 20.0
     usd: Annotated[
         float | None,
         typer.Option(
             min=0, max=10_000, callback=_finite, help="Cost of such a run (default: unknown)."
         ),
-    ] = None,
+    ] = None
+    limit: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Jobs to show: those that run most often.")
+    ] = 30
     html: Annotated[
         Path | None,
         typer.Option(help="Also write an HTML page with a plot to this file.", dir_okay=False),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    ] = None
+    as_json: AsJson = False
+
+
+@with_wide
+@with_options(SimulateOptions)
+def simulate(ctx: typer.Context, wanted: SimulateOptions) -> None:
     """Forecast runs of jobs and heartbeats, and their cost.
 
     Simulates them on a virtual clock and shows how often and how late they run. Nothing is sent
@@ -76,28 +85,28 @@ def simulate(
     from goclaw_py.cli.simulate.known import Guess, known  # noqa: PLC0415
     from goclaw_py.schedule.forecast import forecast  # noqa: PLC0415
 
-    if html is not None:
-        refuse_existing(html)
-    guess = Guess(seconds, None if usd is None else Decimal(str(usd)))
+    if wanted.html is not None:
+        refuse_existing(wanted.html)
+    guess = Guess(wanted.seconds, None if wanted.usd is None else Decimal(str(wanted.usd)))
     settings = cli(ctx).settings()
     at_first = cli(ctx).ask(lambda control: known(control, settings, guess))
     since, rules = at_first.now.replace(microsecond=0), forecast_rules(settings)
     with progress("simulating") as on_progress:
 
         def on_hours(hours: int) -> None:
-            on_progress(_step(hours, days))
+            on_progress(_step(hours, wanted.days))
 
-        found = forecast(rules, at_first.given, since=since, days=days, on_progress=on_hours)
-    if html is not None:
+        found = forecast(rules, at_first.given, since=since, days=wanted.days, on_progress=on_hours)
+    if wanted.html is not None:
         from goclaw_py.cli.simulate.page import page  # noqa: PLC0415
 
-        html.write_text(page(found), encoding="utf-8")
-    if as_json:
+        wanted.html.write_text(page(found), encoding="utf-8")
+    if wanted.as_json:
         show_json(dict[str, object], _document(found))
         return
-    _show(found)
-    if html is not None:
-        typer.echo(f"wrote {html}", err=True)
+    _show(found, wanted.limit)
+    if wanted.html is not None:
+        typer.echo(f"wrote {wanted.html}", err=True)
 
 
 def _step(hours: int, days: int) -> ProgressStep:
@@ -106,8 +115,11 @@ def _step(hours: int, days: int) -> ProgressStep:
     return ProgressStep("simulating", hours // 24, days, "days")
 
 
-def _show(found: Forecast) -> None:
-    show_table(_JOBS, [row(one) for one in found.jobs], empty="no jobs")
+def _show(found: Forecast, limit: int) -> None:
+    shown, left_out = replace(found, jobs=found.jobs[:limit]), len(found.jobs) - limit
+    show_table(_JOBS, [row(one) for one in shown.jobs], empty="no jobs")
+    if left_out > 0:
+        typer.echo(f"… and {count(left_out, 'job')} that run more seldom; to show them: --limit")
     if found.heartbeats:
         typer.echo("")
         show_table(_HEARTBEATS, [heartbeat_runs_row(one) for one in found.heartbeats], empty="")
@@ -117,7 +129,7 @@ def _show(found: Forecast) -> None:
     typer.echo(f"{clock(found.since)} to {clock(found.until)}: {total(found)}")
     if found.cut:
         typer.echo(f"stopped at the limit of the simulation, after {reach(found)}", err=True)
-    if lines := plot(found):
+    if lines := plot(shown):
         typer.echo("")
         for line in lines:
             typer.echo(line)
@@ -142,19 +154,18 @@ def plot(found: Forecast) -> list[str]:
     names = [one_line(name, 24) for name, _ in lanes]
     column = max(map(len, names))
     lines = [
-        f"{name:<{column}}  {''.join(_bar(count, most) for count in line)}"
+        f"{name:<{column}}  {''.join(_bar(number, most) for number in line)}"
         for name, line in zip(names, counts, strict=True)
     ]
     step = duration(span / width)
-    runs = "1 run" if most == 1 else f"{most} runs"
-    return [*lines, f"one character = {step}; highest bar = {runs}"]
+    return [*lines, f"one character = {step}; highest bar = {count(most, 'run')}"]
 
 
 def _lanes(found: Forecast) -> list[tuple[str, list[datetime]]]:
     """Return the jobs and heartbeats that ran, with the start times of their runs."""
     jobs: dict[str, list[datetime]] = {one.job.id: [] for one in found.jobs}
     for event in found.events:
-        if event.started_at is not None:
+        if event.job in jobs and event.started_at is not None:
             jobs[event.job].append(event.started_at)
     hearts: dict[str, list[datetime]] = {one.agent: [] for one in found.heartbeats}
     for heartbeat_run in found.heartbeat_runs:
@@ -165,10 +176,10 @@ def _lanes(found: Forecast) -> list[tuple[str, list[datetime]]]:
     return [(name, starts) for name, starts in lanes if starts]
 
 
-def _bar(count: int, most: int) -> str:
-    if not count:
+def _bar(number: int, most: int) -> str:
+    if not number:
         return "·"
-    return _BARS[max(0, -(-count * len(_BARS) // most) - 1)]
+    return _BARS[max(0, -(-number * len(_BARS) // most) - 1)]
 
 
 def _document(found: Forecast) -> dict[str, object]:

@@ -67,6 +67,14 @@ def test_what_comes_is_shown_in_a_table_and_a_plot(goclaw: Shell, jobs: JobContr
     assert plot[3] == "one character = 2 h 48 min; highest bar = 1 run"
 
 
+def test_of_many_jobs_the_busiest_are_shown(goclaw: Shell, jobs: JobControl) -> None:
+    rows = lines(goclaw("simulate", "--days", "7", "--limit", "2").out)
+    assert [row.split()[0] for row in rows[1:4]] == ["poll", "greeting", "…"]
+    assert rows[3] == "… and 2 jobs that run more seldom; to show them: --limit"
+    assert not [row for row in rows if row.startswith("standup")]
+    assert [row for row in rows if ": 32 model requests" in row], "the sum is that of all jobs"
+
+
 def test_runs_take_and_cost_what_they_did_so_far(goclaw: Shell, jobs: JobControl) -> None:
     """A run of the past took 90 seconds and cost a quarter of a dollar."""
     jobs.ran("poll")
