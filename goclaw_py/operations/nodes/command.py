@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, Watch, answer, answer_or_watch, cli, named, with_wide
+from goclaw_py.cli.context import (
+    AsJson,
+    Watch,
+    answer,
+    answer_or_watch,
+    cli,
+    confirm,
+    named,
+    with_wide,
+)
+from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import (
     Column,
     Printer,
@@ -85,7 +95,7 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
     show_facts(
         [
             ("node", one.id),
-            ("host", plain(one.host)),
+            ("host", plain(one.machine)),
             ("pid", str(one.pid)),
             ("release", plain(one.release)),
             ("since", clock(one.started_at)),
@@ -101,12 +111,20 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
 
 
 @app.command()
-def drain(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None:
+def drain(
+    ctx: typer.Context, node: NodeName, *, yes: display.Yes = False, as_json: AsJson = False
+) -> None:
     """Shut a node down gracefully, as SIGTERM does.
 
     The node accepts no new work, and exits when its runs are finished or the time limit is over.
     """
-    answer(ctx, lambda control: control.nodes.drain(node), Printer(Node, _show_drained, as_json))
+    found = cli(ctx).ask(lambda control: control.nodes.list())
+    one = found.live_node(node)
+    stay = [other for other in found.nodes if found.health(other) == "live" and other.id != one.id]
+    alone = "" if stay else " It is the only gateway: nothing will be answered until one starts."
+    confirm(f"Shut down node {short_id(one.id)} ({one.machine}, pid {one.pid})?{alone}", yes=yes)
+    output = Printer(Node, _show_drained, as_json)
+    answer(ctx, lambda control: control.nodes.drain(one.id), output)
 
 
 def _show_drained(node: Node) -> None:

@@ -36,6 +36,11 @@ class NodesView:
         """Return whether the lease of a node is valid."""
         return node.is_live(self.at)
 
+    def live_node(self, part: str) -> Node:
+        """Return the live node with this id, or part of one. Raises ``NotFound``."""
+        live = [one for one in self.nodes if self.is_live(one)]
+        return only(live, part, lambda one: one.id, f"live node {part!r}", "nodes list")
+
     def health(self, node: Node) -> str:
         """Return the health of a node in one word: ``live``, ``draining`` or ``expired``."""
         return node.health(self.at)
@@ -66,14 +71,7 @@ class Nodes:
 
         ``node`` is its id or a unique part of it. Raises ``NotFound`` and ``NodeSilent``.
         """
-        view = await self.list()
-        found = only(
-            [one for one in view.nodes if view.is_live(one)],
-            node,
-            lambda one: one.id,
-            f"live node {node!r}",
-            "nodes list",
-        )
+        found = (await self.list()).live_node(node)
         await self._calls.ask(found.id, DRAIN)
         log.info("node_drain_requested", extra={"node": found.id})
         return found

@@ -234,7 +234,7 @@ GATEWAY = dict.fromkeys(
     "stop": "console",
     "lanes set": "main 3",
     "nodes show": "here",
-    "nodes drain": "here",
+    "nodes drain": "here --yes",
     "queue": "console",
     "event": "the build is red",
     "sessions show": "console",

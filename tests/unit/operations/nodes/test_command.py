@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.cli.exits import ExitCode
 from goclaw_py.core.errors import NodeSilent
 from goclaw_py.core.ids import NodeId
 from goclaw_py.records import NodeState
@@ -47,14 +48,26 @@ def test_a_node_is_shown_and_drained(goclaw: Shell, gateway: ThreadGateway) -> N
     assert words in " ".join(goclaw("nodes", "show", "other").out.split())
     assert "differs" not in goclaw("nodes", "show", "here").out
     # A part of its id is enough.
-    got = goclaw("nodes", "drain", "here")
+    got = goclaw("nodes", "drain", "here", "--yes")
     assert (got.code, "pid 41" in got.out) == (0, True)
     assert gateway.control.calls[-1] == DRAINED
-    assert goclaw.data("nodes", "drain", "here")["id"] == fake_nodes.HERE.id
+    assert goclaw.data("nodes", "drain", "here", "--yes")["id"] == fake_nodes.HERE.id
     gateway.control.failure = NodeSilent("node 0190-here does not answer; it may still do it")
-    got = goclaw("nodes", "drain", "here")
+    got = goclaw("nodes", "drain", "here", "--yes")
     assert got.code != 0
     assert "does not answer" in got.err
+
+
+def test_a_node_is_not_drained_without_a_question(goclaw: Shell, gateway: ThreadGateway) -> None:
+    """The question says if nothing is left that answers."""
+    alone = "It is the only gateway: nothing will be answered until one starts."
+    for more, words in ((), alone), ((replace(fake_nodes.HERE, id=NodeId("0193-other")),), ""):
+        gateway.control.cluster.found += more
+        got = goclaw("nodes", "drain", "here")
+        assert got.code == ExitCode.USAGE
+        assert "shut down node 0190-here (alpha, pid 41)?" in got.err
+        assert (alone in got.err) == bool(words)
+    assert DRAINED not in gateway.control.calls
 
 
 @pytest.mark.parametrize(
