@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Final
+from urllib.parse import urlencode
 
 from goclaw_py.core.display_names import short_id
+from goclaw_py.core.messages import Target
+from goclaw_py.core.session_keys import CONSOLE
 from goclaw_py.core.targets import target_text
 from goclaw_py.core.text import count
+from goclaw_py.core.web_links import OWN_CHANNELS, guest_of
 from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted
 from goclaw_py.operations.explanation import (
     Cure,
@@ -17,6 +21,7 @@ from goclaw_py.operations.explanation import (
     SubjectKind,
 )
 from goclaw_py.records import OutboxQuery, OutboxRow, OutboxState
+from goclaw_py.scheduler.operator_warnings import shell_command
 from goclaw_py.scheduler.views import ChannelState, GatewayStatus
 
 LATE: Final = timedelta(seconds=10)
@@ -133,6 +138,8 @@ async def _unsent(src: Sources, row: OutboxRow) -> Verdict:
     if status is None:
         start = Cure("Start a gateway; it sends what waits", "goclaw run")
         return conclude("delivery.no_gateway", "waits to be sent, and no gateway runs here", start)
+    if target.channel in OWN_CHANNELS:
+        return _unopened(target)
     if row.state is OutboxState.SENDING:
         return conclude("delivery.sending", "is being sent right now")
     waits = between(row.created_at, now)
@@ -151,6 +158,16 @@ async def _unsent(src: Sources, row: OutboxRow) -> Verdict:
     see = Cure("The state of its channel", "goclaw status")
     clause = f"has waited {waits} for its turn on {target.channel}/{target.account}"
     return conclude("delivery.waits", clause, see)
+
+
+def _unopened(target: Target) -> Verdict:
+    """Explain a message to a chat that is shown only where it is open."""
+    opened = shell_command("chat", "--chat", target.chat)
+    cure = Cure("Open it", opened, f"/chat?{urlencode({'name': target.chat})}")
+    if target.channel != CONSOLE:
+        cure = Cure(f"{guest_of(target.chat)} gets it as soon as they open their chat")
+    clause = "waits until somebody opens its chat: it is open nowhere now"
+    return conclude("delivery.unopened", clause, cure)
 
 
 def _channel_cures(status: GatewayStatus, row: OutboxRow) -> list[Cure]:

@@ -14,11 +14,11 @@ from goclaw_py.core.errors import AgentError, NotSent, Undeliverable
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.gateway.why.gateway import WARNING_CURES
-from goclaw_py.operations.explanation import Explanation
+from goclaw_py.operations.explanation import Cure, Explanation
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Fail, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
-from tests.support.harness import Ways, a_process
+from tests.support.harness import Ways, a_process, message
 from tests.support.memory_store import MemoryDatabase
 from tests.support.why import Case, Cases, ask, ask_database, check
 
@@ -144,6 +144,25 @@ async def behind_a_message() -> Explanation:
         await gateway.say("one", "two")
         await asyncio.sleep(5)
         return await ask(gateway, "delivery:2")
+
+
+@pytest.mark.parametrize(
+    ("channel", "cure"),
+    [
+        ("console", Cure("Open it", "goclaw chat --chat plans", "/chat?name=plans")),
+        ("web", Cure("plans gets it as soon as they open their chat")),
+    ],
+)
+async def test_what_is_shown_only_in_an_open_chat_waits_for_that(channel: str, cure: Cure) -> None:
+    """Not for its turn, nor for the message before it, which waits for the same."""
+    there = RecordingChannel(name=channel, unreachable={"plans"})
+    async with a_process(ways=AT_ONCE, channels=(there,)) as gateway:
+        for text in ("one", "two"):
+            await gateway.gateway.accept([message(text, chat="plans", channel=channel)])
+        await asyncio.sleep(5)
+        for delivery in ("delivery:1", "delivery:2"):
+            found = await ask(gateway, delivery)
+            assert (found.code, cure in found.cures) == ("delivery.unopened", True)
 
 
 @CASES.answer("waits.account", "waits for a gateway with the account telegram/default",
