@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
 
 from goclaw_py.core.errors import NoGateway
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.zones import zone as zone_named
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.gateway.why.subjects import explain
 from goclaw_py.operations.access.operations import Access
@@ -71,8 +73,10 @@ class StoreControl:
         console = self._chat_rules().get(CONSOLE)
         return MAIN_AGENT if console is None else console.agent
 
-    async def why(self, about: str | None = None) -> Explanation:
-        return await explain(self._sources(), about)
+    async def why(self, about: str | None = None, *, zone: str = "") -> Explanation:
+        if zone:
+            zone_named(zone)  # a text with a time in UTC must not look like one in this zone
+        return await explain(replace(self._sources(), zone=zone), about)
 
     def _sources(self) -> Sources:
         return Sources(self, self._store, self._clock, self._chat_rules)

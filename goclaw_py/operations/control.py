@@ -85,12 +85,12 @@ class Control(Protocol):
     def usage(self) -> UsageReports:
         """What runs have used, and how many messages there were."""
 
-    async def why(self, about: str | None = None) -> Explanation:
+    async def why(self, about: str | None = None, *, zone: str = "") -> Explanation:
         """Explain why something did or did not happen (SPEC OPS-4).
 
         ``about`` is an id, key or name of a session, chat, person, run, message, job, agent or
-        node; None is the whole gateway. Raises ``NotFound``, with the candidates if it is
-        ambiguous.
+        node; None is the whole gateway. Times are in ``zone``; without one they name theirs.
+        Raises ``UnknownZone``, and ``NotFound``, with the candidates if it is ambiguous.
         """
 
     def follow(

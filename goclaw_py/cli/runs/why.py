@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
@@ -13,6 +14,7 @@ from goclaw_py.cli.context import AsJson, Cli, cli, maybe_named
 from goclaw_py.cli.output import Printer, clock, folded, plain
 from goclaw_py.core.errors import SettingError, StoreUnavailable
 from goclaw_py.core.time.clocks import SystemClock
+from goclaw_py.core.time.machine_zone import machine_zone
 from goclaw_py.operations.explanation import Cure, Explanation, ExplanationStep
 
 _OLDER = "migrations"
@@ -41,8 +43,13 @@ def why(ctx: typer.Context, thing: Thing = None, *, as_json: AsJson = False) -> 
     heartbeat). Without it, explains what is wrong now.
     """
     options = cli(ctx)
-    found = _checked(options) if thing is None else options.ask(lambda control: control.why(thing))
+    found = _checked(options) if thing is None else _explanation(options, thing)
     Printer(Explanation, _show, as_json).print(found)
+
+
+def _explanation(options: Cli, thing: str | None) -> Explanation:
+    zone = machine_zone(os.environ)
+    return options.ask(lambda control: control.why(thing, zone=zone))
 
 
 def _checked(options: Cli) -> Explanation:
@@ -62,7 +69,7 @@ def _checked(options: Cli) -> Explanation:
     found = Explanation(GATEWAY, SystemClock().now(), "", "")
     if not any(one.id == _OLDER for one in wrong):  # opening the database would migrate it
         try:
-            found = options.ask(lambda control: control.why())
+            found = _explanation(options, None)
         except (SettingError, StoreUnavailable):
             # Without settings or database only the checks can explain anything.
             if not wrong:

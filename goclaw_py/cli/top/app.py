@@ -30,6 +30,7 @@ from goclaw_py.core.errors import GoclawError, NotFound
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.outcomes import FAILURES
 from goclaw_py.core.text import count, usd
+from goclaw_py.core.time.machine_zone import machine_zone
 from goclaw_py.observability.log_lines import LogFilter, LogTail
 from goclaw_py.records import RunFilter, RunQuery, StoredRun
 from goclaw_py.runs.usage_report import UsageQuery
@@ -189,7 +190,7 @@ class _Viewer:
         with suppress(NotFound):
             record = await self._control.runs.record(run)
         with suppress(NotFound):
-            why = await self._control.why(run)
+            why = await self._control.why(run, zone=machine_zone(os.environ))
         return details(record, live, why, DisplayNames(view.names))
 
     async def _log(self, run: RunId | None) -> list[str]:

@@ -10,7 +10,6 @@ from typing import Final
 
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.targets import Maker
-from goclaw_py.core.time.texts import at, named
 from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted
 from goclaw_py.operations.approvals import why as approvals
 from goclaw_py.operations.explanation import (
@@ -119,7 +118,7 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence], job_id: st
         return _not_started(job, between(job.next_run_at, src.now()))
     if log:
         return await _last(src, job, log[0], job_id)
-    due = named(job.next_run_at, job.spec.zone, src.now())
+    due = src.time(job.next_run_at, job.spec.zone)
     other = next(zone for zone in _ZONES if zone != job.spec.zone)
     answer = f"{name} has not been due yet: it runs {due}."
     cures = (
@@ -202,8 +201,8 @@ async def _asking(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
 
 async def _last(src: Sources, job: Job, row: LoggedOccurrence, job_id: str) -> Verdict:
     """Explain the newest occurrence."""
-    zone, now = job.spec.zone, src.now()
-    begin = f"The last run of job {job.spec.title}, {at(row.scheduled_at, zone)},"
+    zone = job.spec.zone
+    begin = f"The last run of job {job.spec.title}, {src.time(row.scheduled_at, zone)},"
     code = f"job.{(row.why or row.status).value}"
     cures = [*_cures(job, row, job_id), *_run_cures([row])]
     clause = _clause(row)
@@ -220,7 +219,7 @@ async def _last(src: Sources, job: Job, row: LoggedOccurrence, job_id: str) -> V
         code, clause = "job.undelivered", "completed, but its message could not be delivered"
         cures.insert(0, Cure("The message, and why", "goclaw deliveries list --state failed"))
     next_at = (
-        "" if job.next_run_at is None else f" It is due again {named(job.next_run_at, zone, now)}."
+        "" if job.next_run_at is None else f" It is due again {src.time(job.next_run_at, zone)}."
     )
     return conclude(code, f"{begin} {clause}.{next_at}", *cures)
 

@@ -12,7 +12,7 @@ from goclaw_py.core.ids import AgentName, LaneName, RunId
 from goclaw_py.core.messages import Sender, Target
 from goclaw_py.core.text import first_words
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.core.time.texts import duration
+from goclaw_py.core.time.texts import duration, friendly, named
 from goclaw_py.gateway.container import Container
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.explanation import (
@@ -41,6 +41,7 @@ class Sources:
     Args:
         rules: The rules of each account in the settings.
         container: The parts of this gateway; None: only the database.
+        zone: The time zone of who asks, "" if it is not known: then times name their zone.
     """
 
     control: Control
@@ -48,10 +49,15 @@ class Sources:
     clock: Clock
     rules: Callable[[], Mapping[Place, ChatRules]]
     container: Container | None = None
+    zone: str = ""
 
     def now(self) -> datetime:
         """Return the present instant."""
         return self.clock.now()
+
+    def time(self, instant: datetime, zone: str) -> str:
+        """Return a time of something that has a time zone."""
+        return (friendly if self.zone else named)(instant, self.zone or zone, self.now())
 
     def rules_of(self, target: Target) -> ChatRules | None:
         """Return the rules of a chat or thread; None if its account is not configured."""

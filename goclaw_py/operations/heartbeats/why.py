@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from goclaw_py.core.display_names import short_id
@@ -18,7 +19,7 @@ from goclaw_py.operations.explanation import (
 )
 from goclaw_py.schedule.heartbeat import status_texts as wording
 from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
-from goclaw_py.schedule.heartbeat.views import HeartbeatView
+from goclaw_py.schedule.heartbeat.views import OPERATOR, HeartbeatView
 
 _SHOWN: Final = 5
 
@@ -32,7 +33,7 @@ async def explain(src: Sources, agent: AgentName) -> Explanation:
     """Explain the last heartbeat run of an agent, or why there is none."""
     service = src.control.heartbeats
     view = await service.view(agent)
-    last, coming = wording.why(view)
+    last, coming = wording.why(view, replace(OPERATOR, zone=src.zone))
     # What holds now goes before the past: a heartbeat that is off has no better answer.
     stands = _state(view)
     answer = coming if stands or view.last is None else last

@@ -69,7 +69,8 @@ class Reader:
         over_budget: What to do about a used budget, "" where its end is said anyway.
         redirect: What to do about alerts that nobody gets.
         in_chat: Whether it is read in a chat, where chats have names and one line names the zone.
-        places: The names of chats, for readers in a chat.
+        places: The names of chats, for readers in a chat or a terminal.
+        zone: The zone of a terminal, where all times are in it; "": times name their zone.
     """
 
     turn_on: str = "Turn it on with /heartbeat on (or goclaw heartbeat on)."
@@ -91,15 +92,16 @@ class Reader:
     only_logged: str = "only to the log (heartbeat.target is none)"
     in_chat: bool = False
     places: Mapping[Target, str] = field(default_factory=dict)
+    zone: str = ""
 
     def place(self, target: Target) -> str:
         """Return a chat as the reader knows it."""
-        known = self.places.get(target, OTHER_CHAT) if self.in_chat else target_text(target)
+        known = self.places.get(target, OTHER_CHAT if self.in_chat else target_text(target))
         return truncate(known, _PLACE_CHARS)
 
     def time(self, instant: datetime, zone: str, now: datetime) -> str:
         """Return a time in the zone of the reader."""
-        return (friendly if self.in_chat else named)(instant, zone, now)
+        return (friendly if self.in_chat or self.zone else named)(instant, self.zone or zone, now)
 
 
 OPERATOR: Final = Reader()

@@ -17,6 +17,14 @@ from goclaw_py.records import OutboxQuery, OutboxState
 from goclaw_py.scheduler.views import ChannelState
 
 About = Annotated[str | None, Query(min_length=1, max_length=512, examples=["telegram:100"])]
+TextZone = Annotated[
+    str,
+    Query(
+        max_length=64,
+        description="The time zone of times in texts. Without it each names its zone.",
+        examples=["Europe/Berlin"],
+    ),
+]
 _LOOKED_AT: Final = 200
 """The number of newest chats and messages that are searched for the last use of a channel."""
 
@@ -47,14 +55,14 @@ def gateway_routes(control: Control) -> APIRouter:
     api = APIRouter()
 
     @api.get("/why", tags=["why"])
-    async def why(about: About = None) -> Explanation:
+    async def why(about: About = None, zone: TextZone = "") -> Explanation:
         """Explain why something did or did not happen, and what to do about it.
 
         `about` is an id or name of a session, chat, person, message, run, job, agent or node;
         without it, the problems of the gateway are explained. `code` and the codes in `chain` are
         stable over releases. If the name is ambiguous, the error lists the candidates.
         """
-        return await control.why(about)
+        return await control.why(about, zone=zone)
 
     @api.get("/channels")
     async def channels() -> list[ChannelAnswer]:

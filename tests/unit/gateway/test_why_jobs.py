@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.core.errors import AgentError, ChatGone
+from goclaw_py.core.errors import AgentError, ChatGone, UnknownZone
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.jobs.models import JobChange
 from goclaw_py.schedule.jobs.creation import JobCreationRules
@@ -82,6 +82,16 @@ async def test_a_chat_has_been_heard_of_whoever_let_its_person_in() -> None:
         assert await service(gateway).no_route(job.id, OPERATOR) == ""
         del gateway.database.sessions[session_of()]
         assert await service(gateway).no_route(job.id, OPERATOR) == ""
+
+
+async def test_times_are_in_the_zone_of_who_asks() -> None:
+    """Without one they name the zone of the job, for pages; an unknown one is refused."""
+    async with with_job(Wanted(every(3600))) as (gateway, _):
+        control, about = gateway.control, "job"
+        for zone, words in (("", "today 04:04 (UTC)."), ("Asia/Kolkata", "today 09:34.")):
+            assert (await control.why(about, zone=zone)).answer.endswith(f"it runs {words}")
+        with pytest.raises(UnknownZone):
+            await control.why(about, zone="Mars/Base")
 
 
 async def test_a_first_run_that_is_late_is_not_said_to_come() -> None:

@@ -418,7 +418,8 @@ class FakeControl(FakeAccess):
         self._called("active")
         return ACTIVE_RUNS.runs
 
-    async def why(self, about: str | None = None) -> Explanation:
+    async def why(self, about: str | None = None, *, zone: str = "") -> Explanation:
+        del zone
         self._called("why", about)
         if about == "nobody":
             raise NotFound("nothing is called 'nobody'", names=["ann & bob"])

@@ -48,7 +48,7 @@ from goclaw_py.schedule.heartbeat.status_texts import (
     dry_run_lines,
     outcome_words,
 )
-from goclaw_py.schedule.heartbeat.views import OPERATOR, DryRunReport, HeartbeatView
+from goclaw_py.schedule.heartbeat.views import OPERATOR, DryRunReport, HeartbeatView, Reader
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
@@ -116,7 +116,8 @@ def run(
             return _Ran(None, None, heartbeat)
         begun = await service.run_now(name)
         if isinstance(begun, NoHeartbeat):
-            now = said.current_run(await service.view(name))
+            view = await service.view(name)
+            now = said.current_run(view, await words.terminal(control, [view]))
             is_off = begun is NoHeartbeat.OFF
             return _Ran(begun, None, None, "" if is_off else now)
         heartbeat_run = await _ended(service, begun, patience)
@@ -308,20 +309,20 @@ def mute(
 def _change(
     ctx: typer.Context, agent: str | None, change: _Change, *, as_json: bool
 ) -> HeartbeatView:
-    async def ask(control: Control) -> tuple[HeartbeatView, bool]:
+    async def ask(control: Control) -> tuple[HeartbeatView, bool, Reader]:
         service = control.heartbeats
         view = await change(service, await words.chosen(service, agent))
-        return view, await is_live(control)
+        return view, await is_live(control), await words.terminal(control, [view])
 
-    view, live = cli(ctx).ask(ask, create=True)
+    view, live, reader = cli(ctx).ask(ask, create=True)
     if as_json:
         from goclaw_py.operations.heartbeats.answers import HeartbeatAnswer, answer_of  # noqa: PLC0415
 
         show_json(HeartbeatAnswer, answer_of(view))
         return view
 
-    show_text(f"{view.heartbeat.agent}: {said.state_words(view)}")
-    show_text(said.why(view)[1])
+    show_text(f"{view.heartbeat.agent}: {said.state_words(view, reader)}")
+    show_text(said.why(view, reader)[1])
     if not live:
         typer.echo(words.NO_GATEWAY, err=True)
     return view
@@ -419,22 +420,23 @@ def event(
 ) -> None:
     """Send an agent a text for its next heartbeat run."""
 
-    async def ask(control: Control) -> tuple[HeartbeatEvent, HeartbeatView, bool]:
+    async def ask(control: Control) -> tuple[HeartbeatEvent, HeartbeatView, bool, Reader]:
         service = control.heartbeats
         name = await words.chosen(service, agent)
         told = await service.add_event(name, " ".join(text), now=now)
-        return told, await service.view(name), await is_live(control)
+        view = await service.view(name)
+        return told, view, await is_live(control), await words.terminal(control, [view])
 
-    told, view, live = cli(ctx).ask(ask, create=True)
+    told, view, live, reader = cli(ctx).ask(ask, create=True)
     if as_json:
         show_json(HeartbeatEvent, told)
         return
-    if now and (silence := said.silence(view)):
+    if now and (silence := said.silence(view, reader)):
         # Its run is skipped, and the event waits.
         show_text(f"{told.agent} does not read the event now: {silence}.")
     else:
         when = "now, in a heartbeat run" if now else "in its next heartbeat run"
         show_text(f"{told.agent} reads the event {when}.")
-    show_text(said.why(view)[1])
+    show_text(said.why(view, reader)[1])
     if not live:
         typer.echo(words.NO_GATEWAY, err=True)

@@ -44,7 +44,7 @@ from goclaw_py.schedule.heartbeat.models import (
     HeartbeatRunStatus,
     Skip,
 )
-from goclaw_py.schedule.heartbeat.views import HeartbeatView
+from goclaw_py.schedule.heartbeat.views import HeartbeatView, Reader
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
@@ -77,6 +77,7 @@ class _Seen:
     views: list[HeartbeatView]
     log: list[HeartbeatRun]
     live: bool
+    reader: Reader
 
 
 @with_wide
@@ -94,7 +95,7 @@ def status(
         agents = await words.some(service, agent)
         views = [await service.view(one) for one in agents]
         log = await service.log(agents[0], limit=_LAST_HEARTBEAT_RUNS) if len(agents) == 1 else []
-        return _Seen(views, log, await is_live(control))
+        return _Seen(views, log, await is_live(control), await words.terminal(control, views))
 
     answer_or_watch(ctx, ask, _output(_show_status, one=agent is not None, as_json=as_json), watch)
 
@@ -103,10 +104,11 @@ def _show_status(found: _Seen) -> None:
     if not found.live:
         typer.echo(words.NO_GATEWAY, err=True)
     if len(found.views) != 1:
-        show_table(_COLUMNS, map(_row, found.views), empty="no agents")
+        rows = [_row(view, found.reader) for view in found.views]
+        show_table(_COLUMNS, rows, empty="no agents")
         return
     view = found.views[0]
-    show_facts(_facts(view, live=found.live))
+    show_facts(_facts(view, found.reader, live=found.live))
     typer.echo()
     words.show_heartbeat_runs(found.log, with_agent=False)
 
@@ -122,33 +124,33 @@ def _output(show: Callable[[_Seen], None], *, one: bool, as_json: bool) -> Print
     )
 
 
-def _row(view: HeartbeatView) -> tuple[str, ...]:
+def _row(view: HeartbeatView, reader: Reader) -> tuple[str, ...]:
     last = view.last
     at = None if last is None else last.claimed_at
     return (
         display.cell(view.heartbeat.agent),
-        said.state_words(view),
+        said.state_words(view, reader),
         words.due(view),
         brief_when(at, view.now),
         "" if last is None else outcome_text(words.outcome(last)),
-        display.cell(said.route_words(view.route, view.policy)),
+        display.cell(said.route_words(view.route, view.policy, reader)),
         cost(view.today),
         cost(view.month),
     )
 
 
-def _facts(view: HeartbeatView, *, live: bool) -> Iterator[tuple[str, str]]:
+def _facts(view: HeartbeatView, reader: Reader, *, live: bool) -> Iterator[tuple[str, str]]:
     """Yield the facts of a heartbeat: sentences of chats, without the words of their labels."""
-    last, ahead = said.why(view)
+    last, ahead = said.why(view, reader)
     yield "agent", display.cell(view.heartbeat.agent)
-    yield "state", said.state_words(view)
+    yield "state", said.state_words(view, reader)
     yield "last", display.cell(last.removeprefix("Last heartbeat run, "))
     due = ahead.removeprefix("The next run is due ")
     yield "next", display.cell(due) if live else "none until a gateway runs here"
     yield "time zone", view.policy.zone
-    yield "alerts", display.cell(said.route_words(view.route, view.policy))
+    yield "alerts", display.cell(said.route_words(view.route, view.policy, reader))
     yield "events", f"{view.events} for the next run" if view.events else "none"
-    yield "used", said.spent_words(view).removeprefix("Used ")
+    yield "used", said.spent_words(view, reader).removeprefix("Used ")
 
 
 # ---------------------------------------------------------------------------- why
@@ -163,7 +165,7 @@ def why(ctx: typer.Context, agent: AgentsArgument = None, *, as_json: AsJson = F
     async def ask(control: Control) -> _Seen:
         service = control.heartbeats
         views = [await service.view(one) for one in await words.some(service, agent)]
-        return _Seen(views, [], await is_live(control))
+        return _Seen(views, [], await is_live(control), await words.terminal(control, views))
 
     answer(ctx, ask, _output(_show_why, one=agent is not None, as_json=as_json))
 
@@ -176,7 +178,7 @@ def _show_why(found: _Seen) -> None:
             typer.echo()
         if len(found.views) > 1:
             typer.echo(display.cell(view.heartbeat.agent))
-        for line in said.why(view):
+        for line in said.why(view, found.reader):
             typer.echo(plain(line))
 
 

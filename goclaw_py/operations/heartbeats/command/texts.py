@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,17 +13,21 @@ from goclaw_py.chat.outbound.ok_token import without_token
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import maybe_named
 from goclaw_py.cli.messages import display
+from goclaw_py.cli.names import DisplayNames
 from goclaw_py.cli.output import Column, brief_when, one_line, show_table
+from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import HeartbeatError
 from goclaw_py.core.ids import MAIN_AGENT, AgentName
 from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.text import cost
+from goclaw_py.core.time.machine_zone import machine_zone
 from goclaw_py.core.time.texts import duration
 from goclaw_py.schedule.heartbeat.models import HeartbeatRun
 from goclaw_py.schedule.heartbeat.status_texts import is_undelivered, next_run, outcome_words
-from goclaw_py.schedule.heartbeat.views import HeartbeatView
+from goclaw_py.schedule.heartbeat.views import OPERATOR, HeartbeatView, Reader
 
 if TYPE_CHECKING:
+    from goclaw_py.operations.control import Control
     from goclaw_py.operations.heartbeats.operations import HeartbeatService
 
 _TEXT = 200
@@ -147,3 +153,18 @@ def summary(heartbeat_run: HeartbeatRun) -> str:
 def due(view: HeartbeatView) -> str:
     """Return when the next run is due that will not be skipped, as in ``why``; "" for none."""
     return brief_when(next_run(view), view.now)
+
+
+# ---------------------------------------------------------------------------- sentences
+
+
+async def terminal(control: Control, views: Sequence[HeartbeatView]) -> Reader:
+    """Return the reader in a terminal: times are in the zone of this machine, chats have names."""
+    found = {view.route.target for view in views} | {
+        view.last.target for view in views if view.last
+    }
+    targets = [one for one in found if one is not None]
+    known = await control.sessions.names([address(one) for one in targets]) if targets else {}
+    named = [one for one in targets if known.get(address(one)) != f"{one.channel} {one.chat}"]
+    places = {one: DisplayNames(known).chat(one) for one in named}
+    return replace(OPERATOR, zone=machine_zone(os.environ), places=places)

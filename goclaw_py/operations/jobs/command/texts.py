@@ -23,6 +23,7 @@ from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, Why
 from goclaw_py.schedule.jobs.job_json import job_json
 from goclaw_py.schedule.jobs.models import SLUG, Job, JobTarget, TargetKind
+from goclaw_py.schedule.jobs.schedule import At
 from goclaw_py.schedule.jobs.view_texts import obstacle, plan, trouble
 
 _REASON = 80
@@ -191,7 +192,8 @@ def next_runs(*, as_json: bool) -> Printer[JobSnapshot]:
 
 def _show_next(found: JobSnapshot) -> None:
     job = found.job
-    show_text(f"{label(job)}: {plan(job)}")
+    # A time that comes once is below, in the zone of this machine.
+    show_text(f"{label(job)}: {'once' if isinstance(job.spec.schedule, At) else plan(job)}")
     for number, at in enumerate(found.ahead):
         typer.echo(f"{'' if number else 'next':<6}{when(at, found.now, job.spec.zone)}")
     if job.state.value == "paused":

@@ -28,6 +28,7 @@ from tests.unit.cli.conftest import Done, Shell, ThreadGateway, lines
 from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK, RUNNING, FakeHeartbeats, view
 from tests.unit.web.fakes import FakeControl
 
+HERE = replace(OPERATOR, zone="UTC")
 NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one\n"
 
 
@@ -66,7 +67,7 @@ def test_the_status_of_one_has_its_last_runs(goclaw: Shell, service: FakeHeartbe
     got = goclaw("heartbeat", "status", "main")
     facts, _, heartbeat_runs = got.out.partition("\n\n")
     assert got.code == 0
-    assert "last       today 08:30 (Europe/Berlin): Nothing needed" in facts
+    assert "last       today 07:30: Nothing needed" in facts
     assert "next       none until a gateway runs here" in facts
     assert "alerts     to telegram.work:-1005:7" in facts
     assert "used       today (UTC): $0.0123 (1,200 tokens), of at most $1.00 a day" in facts
@@ -113,11 +114,23 @@ def test_why_says_it_in_two_lines(goclaw: Shell, service: FakeHeartbeats) -> Non
     assert (found[0], found[3], found[4]) == ("main", "", "helper")
     assert len(found) == 7
     del service.views[HELPER]
-    assert tuple(goclaw("heartbeat", "why").out.splitlines()) == why(service.views[MAIN])
+    assert tuple(goclaw("heartbeat", "why").out.splitlines()) == why(service.views[MAIN], HERE)
     service.views[MAIN] = replace(view(MAIN), route=Route(None, "x", "nobody has spoken to it"))
     got = goclaw("heartbeat", "why", "main")
-    assert (got.code, tuple(got.out.splitlines())) == (0, why(service.views[MAIN]))
+    assert (got.code, tuple(got.out.splitlines())) == (0, why(service.views[MAIN], HERE))
     assert got.out.endswith("Alerts cannot be sent: nobody has spoken to it.\n")
+
+
+def test_times_are_in_the_zone_of_this_machine(
+    goclaw: Shell, service: FakeHeartbeats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever zone the heartbeat has: lists beside its sentences are in it, too."""
+    assert service.views[MAIN].policy.zone == "Europe/Berlin"
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    for command in ("why", "on"):
+        out = " ".join(goclaw("heartbeat", command, "main").out.split())
+        assert "today 13:57, in 27 min." in out
+        assert "Berlin)" not in out
 
 
 def test_logs_are_of_all_or_of_one_and_by_outcome(goclaw: Shell, service: FakeHeartbeats) -> None:
@@ -336,7 +349,7 @@ def test_a_heartbeat_is_switched(
         assert ahead.startswith("No run is planned")
     else:
         assert state.startswith("helper: on, every 30 minutes")
-        assert ahead.startswith("The next run is due today 09:27 (Europe/Berlin)")
+        assert ahead.startswith("The next run is due today 08:27")
     assert goclaw.data("heartbeat", word)["on"] is (word != "off")
 
 
@@ -463,7 +476,7 @@ def test_an_event_is_told_and_waits(goclaw: Shell, service: FakeHeartbeats) -> N
 @pytest.mark.parametrize(("heartbeat", "policy", "reason"), [
     ({"switched": False}, {}, "the heartbeat was turned off"),
     ({"interval": None}, {}, "the heartbeat is off in the settings"),
-    ({"muted_until": AT + timedelta(hours=2)}, {}, "the heartbeat is muted until today 11:00"),
+    ({"muted_until": AT + timedelta(hours=2)}, {}, "the heartbeat is muted until today 10:00"),
     ({}, {"hours": ActiveHours(22 * 60, 23 * 60, "UTC")}, "its active hours are 22:00"),
     ({}, {"day": Budget(tokens=1)}, "the daily budget is used up"),
 ])  # fmt: skip
@@ -550,7 +563,7 @@ def test_a_missing_database_is_exit_code_3(goclaw: Shell, service: FakeHeartbeat
 def test_it_is_the_same_through_a_gateway(goclaw: Shell, gateway: ThreadGateway) -> None:
     """What all commands print: see test_command_tree.py."""
     why_main = goclaw("heartbeat", "why", "main").out.splitlines()
-    assert tuple(why_main) == why(gateway.control.hearts.views[MAIN])
+    assert tuple(why_main) == why(gateway.control.hearts.views[MAIN], HERE)
     got = goclaw("heartbeat", "run", "--wait", "20")
     assert (got.code, got.err, got.out[:10]) == (0, "", "completed ")
     assert goclaw("event", "--now", "x").code == 0
