@@ -31,6 +31,10 @@ T = TypeVar("T")
 _PATIENCE_S = 4.0
 """How long a command waits for the edits that a gateway has applied."""
 
+STORED_ONLY: Final = (
+    "no gateway is running here, so nothing goes on; this is the state in the database"
+)
+
 Question = Callable[["Control"], Awaitable[T]]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as in the HTTP API.")]
@@ -238,6 +242,16 @@ async def is_live(control: Control) -> bool:
     except NoGateway:
         return False
     return True
+
+
+def note_stored(ctx: typer.Context, *, unfinished: bool = True) -> None:
+    """Say on standard error that no gateway works on what the rows call running, waiting or due.
+
+    ``unfinished``: whether they call anything so. The database says what was, until a gateway
+    starts.
+    """
+    if unfinished and not cli(ctx).has_gateway():
+        typer.echo(STORED_ONLY, err=True)
 
 
 async def check_agent(control: Control, agent: str | None) -> None:

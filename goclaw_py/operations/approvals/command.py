@@ -18,6 +18,7 @@ from goclaw_py.cli.context import (
     confirm,
     maybe_named,
     named,
+    note_stored,
     with_wide,
 )
 from goclaw_py.cli.messages import display
@@ -79,6 +80,7 @@ def list_(
         return await control.approvals.list(ApprovalQuery(waiting=not every, limit=limit))
 
     def show_all(found: list[Approval], names: DisplayNames) -> None:
+        note_stored(ctx, unfinished=any(one.decision is None for one in found))
         show_table(_COLUMNS, [_row(one, names) for one in found], empty=empty)
 
     def keys(found: list[Approval]) -> Iterator[str]:

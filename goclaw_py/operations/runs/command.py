@@ -11,6 +11,7 @@ import typer
 
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import (
+    STORED_ONLY,
     AsJson,
     Limit,
     RunName,
@@ -21,6 +22,7 @@ from goclaw_py.cli.context import (
     cli,
     maybe_named,
     no_rows,
+    note_stored,
     selects,
     with_options,
     with_wide,
@@ -96,7 +98,7 @@ def runs(
 
 def _show_active(found: ActiveRuns, names: DisplayNames) -> None:
     if not found.live:
-        typer.echo("no gateway is running here; showing the state in the database", err=True)
+        typer.echo(STORED_ONLY, err=True)
     rows = [
         (
             short_id(run.id),
@@ -182,6 +184,7 @@ def list_(ctx: typer.Context, wanted: ListOptions) -> None:
         return (run.session for run in found)
 
     def show_all(found: list[StoredRun], names: DisplayNames) -> None:
+        note_stored(ctx, unfinished=any(one.outcome is None for one in found))
         empty = no_rows("runs", "runs list", filtered=selects(wanted), otherwise="no runs yet")
         show_table(_COLUMNS, [_row(one, names) for one in found], empty=empty)
         if wanted.active:
@@ -224,7 +227,11 @@ def show(ctx: typer.Context, run: RunName, *, as_json: AsJson = False) -> None:
     async def ask(control: Control) -> RunRecord:
         return await control.runs.record(run)
 
-    answer(ctx, *with_names(ask, _keys, RunRecord, show_record, as_json))
+    def show_one(record: RunRecord, names: DisplayNames) -> None:
+        note_stored(ctx, unfinished=record.run.outcome is None)
+        show_record(record, names)
+
+    answer(ctx, *with_names(ask, _keys, RunRecord, show_one, as_json))
 
 
 def _keys(record: RunRecord) -> Iterable[str]:

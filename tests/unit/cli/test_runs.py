@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import pytest
 
+from goclaw_py.cli.context import STORED_ONLY
 from goclaw_py.cli.doctor.checks import DoctorReport
 from goclaw_py.cli.doctor.finding import Level
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
@@ -70,10 +71,23 @@ def test_where_nothing_runs_or_waits_that_is_said(
     )
 
 
+@pytest.mark.parametrize("where", ["gateway", "database"])
+@pytest.mark.parametrize("command", [
+    "runs list", "runs --active", "queue console", "sessions list", "deliveries list --chat -1001",
+    "approvals list", "heartbeat status",
+])  # fmt: skip
+def test_what_runs_or_waits_is_said_to_be_stored_only(
+    goclaw: Shell, request: pytest.FixtureRequest, command: str, where: str
+) -> None:
+    """OPS-1: after a crash of the gateway a list says ``running`` of what has ended with it."""
+    request.getfixturevalue(where)
+    assert (STORED_ONLY in goclaw(*command.split()).err) == (where == "database")
+    assert STORED_ONLY not in goclaw(*command.split(), "--json").err
+
+
 def test_without_a_gateway_the_database_answers(goclaw: Shell, database: FakeControl) -> None:
     got = goclaw("queue", "console")
     assert got.code == 0
-    assert "none is running here; showing the state in the database" in got.out
     assert "queued runs are known only to a gateway" in got.out
     assert "too much" in got.out
     assert goclaw("why", "-1001").out.startswith(fakes.WHY.answer)

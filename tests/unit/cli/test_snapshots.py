@@ -20,6 +20,7 @@ from typing import Final
 import pytest
 from rich.cells import cell_len
 
+from goclaw_py.cli.context import STORED_ONLY
 from goclaw_py.cli.messages import display
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import RunId, SessionKey
@@ -215,7 +216,7 @@ def test_what_a_command_prints_on_a_terminal(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", str(columns))
     got = goclaw(*command.split())
-    assert (got.code, got.err) == (0, "")
+    assert (got.code, got.err.replace(f"{STORED_ONLY}\n", "")) == (0, "")
     text = IDS.sub("0" * 36, CODES.sub("", got.out)).replace(str(goclaw.home), "HOME")
     lines = [line.rstrip() for line in text.splitlines()]
     file = FOLDER / f"{re.sub('[^a-z]+', '-', command).strip('-')}.{columns}.txt"

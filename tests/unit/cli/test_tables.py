@@ -223,7 +223,8 @@ def test_an_explanation_breaks_between_words(
     words = "Person Number 1 has blocked the bot, so nothing can be sent there until they come back"
     step = ExplanationStep(fakes.NOW, "blocked", words)
 
-    async def why(_about: str | None = None) -> Explanation:
+    async def why(_about: str | None = None, *, zone: str = "") -> Explanation:
+        del zone
         return replace(fakes.WHY, chain=(step,), cures=(Cure("Retry", "goclaw " + "x" * 90),))
 
     monkeypatch.setattr(database, "why", why)

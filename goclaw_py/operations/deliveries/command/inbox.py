@@ -15,6 +15,7 @@ from goclaw_py.cli.context import (
     answer_or_watch,
     choice,
     no_rows,
+    note_stored,
     selects,
     with_options,
     with_wide,
@@ -67,6 +68,7 @@ def list_(
         return await control.deliveries.dead_letters(query)
 
     def show_all(found: list[DeadLetter], names: DisplayNames) -> None:
+        note_stored(ctx, unfinished=wanted is IncomingState.WAITING and bool(found))
         seen_at = display.now()
         every = f"deliveries incoming list --state {wanted}"
         empty = no_rows(

@@ -16,6 +16,7 @@ from goclaw_py.cli.context import (
     answer_or_watch,
     choice,
     no_rows,
+    note_stored,
     selects,
     with_options,
     with_wide,
@@ -90,6 +91,8 @@ def list_(
         return _Listed(rows[:limit], in_chat, is_whole)
 
     def show_all(found: _Listed, names: DisplayNames) -> None:
+        open_ = (OutboxState.WAITING, OutboxState.SENDING)
+        note_stored(ctx, unfinished=any(row.state in open_ for row in found.rows))
         filtered = selects(options) or state is not None or chat is not None
         empty = no_rows("messages", "deliveries list", filtered=filtered, otherwise="no messages")
         _show_all(found, names, empty)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.app.progress import ProgressStep
-from goclaw_py.cli.context import AsJson, answer, cli, is_live, with_wide
+from goclaw_py.cli.context import STORED_ONLY, AsJson, answer, cli, is_live, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, show_json, show_text
@@ -324,7 +324,7 @@ def _change(
     show_text(f"{view.heartbeat.agent}: {said.state_words(view, reader)}")
     show_text(said.why(view, reader)[1])
     if not live:
-        typer.echo(words.NO_GATEWAY, err=True)
+        typer.echo(STORED_ONLY, err=True)
     return view
 
 
@@ -439,4 +439,4 @@ def event(
         show_text(f"{told.agent} reads the event {when}.")
     show_text(said.why(view, reader)[1])
     if not live:
-        typer.echo(words.NO_GATEWAY, err=True)
+        typer.echo(STORED_ONLY, err=True)

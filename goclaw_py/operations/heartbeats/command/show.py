@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli.context import (
+    STORED_ONLY,
     AsJson,
     Limit,
     Watch,
@@ -102,7 +103,7 @@ def status(
 
 def _show_status(found: _Seen) -> None:
     if not found.live:
-        typer.echo(words.NO_GATEWAY, err=True)
+        typer.echo(STORED_ONLY, err=True)
     if len(found.views) != 1:
         rows = [_row(view, found.reader) for view in found.views]
         show_table(_COLUMNS, rows, empty="no agents")
@@ -172,7 +173,7 @@ def why(ctx: typer.Context, agent: AgentsArgument = None, *, as_json: AsJson = F
 
 def _show_why(found: _Seen) -> None:
     if not found.live:
-        typer.echo(words.NO_GATEWAY, err=True)
+        typer.echo(STORED_ONLY, err=True)
     for number, view in enumerate(found.views):
         if number:
             typer.echo()

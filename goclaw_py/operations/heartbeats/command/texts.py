@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from goclaw_py.operations.heartbeats.operations import HeartbeatService
 
 _TEXT = 200
-NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one"
 
 
 def _agent_argument(default: str) -> Any:

@@ -18,9 +18,9 @@ from goclaw_py.cli.context import (
     check_agent,
     choice,
     cli,
-    is_live,
     maybe_named,
     no_rows,
+    note_stored,
     selects,
     with_options,
     with_wide,
@@ -252,6 +252,7 @@ def runs(
         return await control.jobs.log(name, operator(), limit=wanted.limit, status=status)
 
     def show_all(found: list[LoggedOccurrence]) -> None:
+        note_stored(ctx, unfinished=any(one.finished_at is None for one in found))
         everything = "jobs runs" if name is None else f"jobs runs {name}"
         filtered = outcome is not None
         empty = no_rows("runs", everything, filtered=filtered, otherwise="no runs yet")
@@ -304,7 +305,6 @@ PAGE = 500
 class _Page:
     jobs: list[JobSnapshot]
     total: int
-    live: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +353,6 @@ def list_(
         return _Page(
             [seen(settings, job, 1 if as_json else 0) for job in page.jobs],
             page.total,
-            await is_live(control),
         )
 
     def documents(found: _Page) -> list[dict[str, object]]:
@@ -363,6 +362,7 @@ def list_(
         return (key for one in found.jobs for key in words.owner_keys(one.job))
 
     def show_all(found: _Page, names: DisplayNames) -> None:
+        note_stored(ctx, unfinished=bool(found.jobs))
         empty = no_rows("jobs", "jobs list --all", filtered=selects(wanted), otherwise="no jobs")
         _show_all(found, names, empty)
 
@@ -382,8 +382,6 @@ _JOBS = (
 
 
 def _show_all(found: _Page, names: DisplayNames, empty: str) -> None:
-    if not found.live and found.jobs:
-        typer.echo("no gateway is running here; no job runs until you start one", err=True)
     several = len({one.job.owner for one in found.jobs}) > 1
     rows = [_row(one, names, with_owner=several) for one in found.jobs]
     owner, key = Column("OWNER", drop=4, least=12), Column("KEY", drop=9)

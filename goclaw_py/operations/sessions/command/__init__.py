@@ -21,6 +21,7 @@ from goclaw_py.cli.context import (
     confirm,
     maybe_named,
     no_rows,
+    note_stored,
     selects,
     with_options,
     with_wide,
@@ -99,6 +100,7 @@ def list_(ctx: typer.Context, wanted: SessionOptions, *, as_json: AsJson = False
         return found
 
     def show_all(found: list[Session], names: DisplayNames) -> None:
+        note_stored(ctx, unfinished=any(one.waiting for one in found))
         empty = no_rows(
             "sessions", "sessions list", filtered=selects(wanted), otherwise="no sessions yet"
         )

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from goclaw_py.cli.context import AsJson, SessionName, Watch, answer_or_watch, with_wide
+from goclaw_py.cli.context import (
+    STORED_ONLY,
+    AsJson,
+    SessionName,
+    Watch,
+    answer_or_watch,
+    with_wide,
+)
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import (
     Column,
@@ -87,7 +94,7 @@ def _show(found: QueueView, names: DisplayNames) -> None:
         last = age(found.unmentioned_at, found.at)
         facts.append(("unmentioned", f"last message without a mention: {last}"))
     if not found.live:
-        facts.append(("gateway", "none is running here; showing the state in the database"))
+        typer.echo(STORED_ONLY, err=True)
     show_facts(facts)
     typer.echo()
     running = [

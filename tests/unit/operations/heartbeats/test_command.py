@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from goclaw_py.cli.context import STORED_ONLY
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.errors import HeartbeatError, StoreUnavailable
 from goclaw_py.core.ids import AgentName
@@ -29,7 +30,7 @@ from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK, RUNNING, 
 from tests.unit.web.fakes import FakeControl
 
 HERE = replace(OPERATOR, zone="UTC")
-NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one\n"
+NO_GATEWAY = f"{STORED_ONLY}\n"
 
 
 @pytest.fixture

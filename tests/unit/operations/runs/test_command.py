@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from goclaw_py.cli.context import STORED_ONLY
 from goclaw_py.core.ids import RunId
 from goclaw_py.records import NEWEST_RUNS, RunFilter, RunQuery
 from tests.support.run_filters import EVERY_FILTER, values
@@ -120,7 +121,7 @@ def test_without_a_gateway_the_runs_in_progress_are_those_of_the_database(
     got = goclaw("runs", "--active")
     assert got.code == 0
     assert fakes.ACTIVE.id in got.out
-    assert got.err == "no gateway is running here; showing the state in the database\n"
+    assert got.err == f"{STORED_ONLY}\n"
     assert goclaw.data("runs", "--active")["live"] is False
 
 
