@@ -73,7 +73,7 @@ def test_where_nothing_runs_or_waits_that_is_said(
 
 @pytest.mark.parametrize("where", ["gateway", "database"])
 @pytest.mark.parametrize("command", [
-    "runs list", "runs --active", "queue console", "sessions list", "deliveries list --chat -1001",
+    "runs list", "runs --active", "queue console", "sessions list",
     "approvals list", "heartbeat status",
 ])  # fmt: skip
 def test_what_runs_or_waits_is_said_to_be_stored_only(

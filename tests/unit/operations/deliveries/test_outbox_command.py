@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from goclaw_py.cli.context import STORED_ONLY
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.operations.deliveries.command import selection
 from goclaw_py.records import OutboxState
@@ -100,7 +101,7 @@ def test_what_a_list_does_not_show_is_told(goclaw: Shell, database: FakeControl)
     assert goclaw("deliveries", "list", "--limit", "1").err == hint
     assert goclaw("deliveries", "list", "--state", "failed").err == ""
     assert goclaw("deliveries", "list", "--json").err == ""
-    assert "searched only" not in goclaw("deliveries", "list", "--chat", "-1001").err
+    assert goclaw("deliveries", "list", "--chat", "-1001").err == f"{STORED_ONLY}\n"
     database.messages.rows = [replace(DEAD, id=number) for number in range(1, 1005)]
     assert goclaw("deliveries", "list").err.startswith("1000 or more messages could not")
     database.messages.rows = [fake_names.SENT]
