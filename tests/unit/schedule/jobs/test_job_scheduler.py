@@ -389,7 +389,8 @@ async def test_a_clock_that_goes_back_while_nothing_runs_silences_no_job() -> No
     database, script = MemoryStore(), Script()
     ahead = LoopClock(START + timedelta(days=9))
     async with started(script, database, clock=ahead) as jobs:
-        await jobs.add("each", every(60))
+        # It has not failed, so nothing delays it.
+        await jobs.add("each", every(60), policy={"backoff": [86_400]})
         await jobs.add("daily", Cron("5 3 * * *"))
         await jobs.add("once", At(START + timedelta(days=10)))
         await asyncio.sleep(3600)
