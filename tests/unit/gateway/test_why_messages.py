@@ -19,8 +19,10 @@ from goclaw_py.core.errors import (
     RateLimited,
 )
 from goclaw_py.core.messages import InboundMessage
-from goclaw_py.core.outcomes import Trigger
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import ToolStarted
+from goclaw_py.gateway.why import outcomes
+from goclaw_py.gateway.why.outcomes import FailedOutcome
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
@@ -496,3 +498,14 @@ async def test_a_message_of_the_console_is_received_from_the_operator() -> None:
         await until(lambda: bool(gateway.channel.texts("20261130-14")))
         told = await ask(gateway, "console:20261130-14")
     assert told.chain[0].words == "received from the operator: “hello”"
+
+
+@pytest.mark.parametrize(("reason", "has_details"), [
+    (None, True), (Reason.DEADLINE, True), (Reason.STOPPED, False), (Reason.STOPPED_ALL, False),
+])  # fmt: skip
+def test_the_details_of_a_run_are_offered_unless_somebody_stopped_it(
+    reason: Reason | None, *, has_details: bool
+) -> None:
+    end = FailedOutcome(Outcome.CANCELLED, reason)
+    commands = [cure.command for cure in outcomes.cures(end, run="r1")]
+    assert ("goclaw runs show r1" in commands) is has_details
