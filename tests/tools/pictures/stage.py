@@ -142,7 +142,7 @@ def converse(here: Stage) -> None:
     _asks(here, ANN, script.REMIND, "I will remind you")
     target = {"channel": "telegram", "account": "default", "chat": str(ANN)}
     message = {"kind": "message", "text": "🫖 The tea is ready."}
-    soon = {"kind": "at", "at": (datetime.now(UTC) + timedelta(seconds=4)).isoformat()}
+    soon = {"kind": "at", "at": (datetime.now(UTC) + timedelta(seconds=15)).isoformat()}
     here.dash.post("/api/jobs", name="tea", schedule=soon, payload=message, target=target)
     wait_for(lambda: any("🫖" in text for text in bot.texts(ANN)), "the reminder")
     bot.say(ANN, script.SAVE, name="Ann")
