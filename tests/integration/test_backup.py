@@ -300,7 +300,7 @@ async def test_nothing_is_replaced_unasked(
     found = await plan_restore(home, examine(file, quiet), files=True)
     assert "incidents" in found.tables
     assert not {"nodes", "leases"} & set(found.tables)
-    with pytest.raises(BackupError, match="the database is not empty"):
+    with pytest.raises(BackupError, match="the database has conversations, messages"):
         await bring_back(home, file)
     assert await all_rows(filled) == before
 

@@ -27,6 +27,7 @@ from goclaw_py.store.postgres import connection
 from goclaw_py.store.postgres.copying import (
     CopiedTable,
     Replacement,
+    contents,
     filled_tables,
     live_nodes,
     moment,
@@ -57,6 +58,11 @@ class InTheWay:
 
     tables: tuple[str, ...]
     folders: tuple[Path, ...]
+
+    @property
+    def contents(self) -> str:
+        """What is in the tables, in words."""
+        return contents(self.tables)
 
     def refuse(self) -> None:
         """Raise ``BackupError`` if anything would be replaced."""

@@ -143,7 +143,7 @@ def _agree(there: InTheWay, found: Backup, chosen: Choices) -> None:
     if not chosen.replace:
         there.refuse()
         return
-    lost = [f"{len(there.tables)} tables with rows"] if there.tables else []
+    lost = [f"this gateway's data ({there.contents})"] if there.tables else []
     lost += [f"the files in {folder}" for folder in there.folders]
     if not lost:
         return

@@ -257,13 +257,31 @@ def refuse_if_used(nodes: Sequence[LiveNode]) -> None:
         )
 
 
+_CONTENTS: Final = {
+    "conversations": {"sessions", "history"},
+    "messages": {"inbox", "outbox"},
+    "runs": {"runs", "run_steps"},
+    "jobs": {"cron_jobs", "job_runs"},
+    "heartbeats": {"heartbeats", "heartbeat_runs", "heartbeat_events"},
+    "people": {"people", "chats", "pairing_requests"},
+    "an audit log": {"audit"},
+    "edits of settings": {"setting_edits"},
+}
+"""What people call the rows of tables; the others only go with these."""
+
+
 def refuse_if_filled(tables: Sequence[str]) -> None:
     """Raise ``BackupError`` if the database has any content."""
     if tables:
-        names = ", ".join(tables[:4]) + (", …" if len(tables) > 4 else "")
         raise BackupError(
-            f"the database is not empty ({names}): --replace puts the backup in its place"
+            f"the database has {contents(tables)}: --replace puts the backup in its place"
         )
+
+
+def contents(tables: Sequence[str]) -> str:
+    """Return what is in some tables, in the words of people."""
+    words = [word for word, of in _CONTENTS.items() if not of.isdisjoint(tables)]
+    return ", ".join(words) or "data"
 
 
 async def _tables(connection: Connection, names: Collection[str]) -> tuple[CopiedTable, ...]:

@@ -110,7 +110,7 @@ def test_a_restore_is_told(goclaw: Shell, work: Work) -> None:
 
 
 @pytest.mark.parametrize(("there", "said"), [
-    (InTheWay(("inbox",), ()), "the database is not empty (inbox)"),
+    (InTheWay(("inbox",), ()), "the database has messages: --replace"),
     (InTheWay((), (Path("/w"),)), "/w is not empty"),
 ])  # fmt: skip
 def test_nothing_is_replaced_unasked(goclaw: Shell, work: Work, there: InTheWay, said: str) -> None:
@@ -132,7 +132,7 @@ def test_a_person_is_asked(goclaw: Shell, work: Work, monkeypatch: pytest.Monkey
     work.there = InTheWay(("inbox", "runs"), (Path("/w"),))
     asked = Confirmations(monkeypatch).asked
     assert (goclaw("restore", "x", "--replace").code, restored(work)) == (1, False)
-    said = "Overwrite 2 tables with rows and the files in /w with the backup of 20"
+    said = "Overwrite this gateway's data (messages, runs) and the files in /w with the backup of"
     assert asked[0].startswith(said)
     assert goclaw("restore", "x", "--replace").code == 0
     assert goclaw("restore", "x", "--replace", "--yes").code == 0

@@ -225,7 +225,8 @@ def test_sessions_are_shown(goclaw: Shell, database: FakeControl) -> None:
     assert ("history", fakes.SESSION, 5) in database.calls
     assert "none" in goclaw("sessions", "show", "api").out
     # Any unique part of a key names a session.
-    assert goclaw("sessions", "reset", "console", "--yes").out == f"reset {fakes.SESSION}\n"
+    done = goclaw("sessions", "reset", "console", "--yes").out
+    assert done == f"reset console local ({fakes.SESSION})\n"
     assert database.calls[-1] == ("reset", fakes.SESSION)
 
 
@@ -237,7 +238,7 @@ def test_a_reset_is_confirmed_in_a_terminal(
     assert ("reset", fakes.SESSION) not in database.calls
     assert goclaw("sessions", "reset", "console").code == 0
     assert goclaw("sessions", "reset", "console", "--yes").code == 0
-    assert asked == [f"Reset {fakes.SESSION}? The agent forgets this conversation."] * 2
+    assert asked == [f"Reset console local ({fakes.SESSION})? The agent forgets this conversation."] * 2
     # What cannot be deleted is not asked about.
     got = goclaw("sessions", "delete", "api")
     assert (got.code, len(asked)) == (1, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -116,7 +116,7 @@ def show(
 
     def show_one(found: _Shown, names: DisplayNames) -> None:
         statistics = _statistics(found.stats, days)
-        show_facts([*_facts(found.seen, names), *_behaviour(found), *statistics])
+        show_facts([*_facts(found.seen, names, found.log), *_behaviour(found), *statistics])
         kind, text = kind_and_text(found.seen.job.spec.payload)
         display.show_text(kind, text)
         if found.log:
@@ -136,7 +136,9 @@ def _document(found: _Shown) -> dict[str, object]:
     }
 
 
-def _facts(found: JobSnapshot, names: DisplayNames) -> Iterator[tuple[str, str]]:
+def _facts(
+    found: JobSnapshot, names: DisplayNames, log: Sequence[LoggedOccurrence]
+) -> Iterator[tuple[str, str]]:
     job = found.job
     spec = job.spec
     yield "job", words.label(job)
@@ -152,7 +154,8 @@ def _facts(found: JobSnapshot, names: DisplayNames) -> Iterator[tuple[str, str]]
     for number, at in enumerate(found.ahead):
         yield "" if number else "next runs", when(at, found.now, spec.zone)
     if job.running is not None:
-        yield "running", f"occurrence {job.running}"
+        run = next((one.runs[-1] for one in log if one.id == job.running and one.runs), None)
+        yield "running", f"run {short_id(run)}" if run else "not begun yet: waits for its turn"
     last = when(job.last_run_at, found.now)
     yield "last run", f"{last}: {outcome_text(job.last_status)}" if last else "none"
     if job.last_error:

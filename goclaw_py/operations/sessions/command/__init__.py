@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -166,6 +167,13 @@ def _show(answered: SessionHistory, names: DisplayNames) -> None:
         show_text(stored.entry.text)
 
 
+async def _named(part: str, control: Control) -> tuple[Session, str]:
+    """Return a session, and its name with its key."""
+    found = await control.sessions.get(part)
+    names = DisplayNames(await control.sessions.names([found.key]))
+    return found, names.with_key(found.key)
+
+
 @app.command()
 def reset(
     ctx: typer.Context,
@@ -178,15 +186,17 @@ def reset(
 
     Messages waiting in the session are dropped.
     """
-    key = cli(ctx).ask(lambda control: control.sessions.get(session)).key
-    confirm(f"Reset {key}? The agent forgets this conversation.", yes=yes)
+    found, name = cli(ctx).ask(partial(_named, session))
+    key = found.key
+    confirm(f"Reset {name}? The agent forgets this conversation.", yes=yes)
 
     async def ask(control: Control) -> dict[str, str]:
         await control.sessions.reset(key)
         return {"reset": key}
 
     def show(done: dict[str, str]) -> None:
-        typer.echo(f"reset {plain(done['reset'])}")
+        del done
+        typer.echo(f"reset {name}")
 
     answer(ctx, ask, Printer(dict[str, str], show, as_json))
 
@@ -229,16 +239,17 @@ def delete(
     Stops what runs in it, and deletes its history, its messages and the tool calls of its runs.
     Their usage is kept.
     """
-    found = cli(ctx).ask(lambda control: control.sessions.get(session))
+    found, name = cli(ctx).ask(partial(_named, session))
     deletable_chat(found.key)
-    confirm(f"Delete {found.key} with {count(found.entries, 'entry', 'entries')}?", yes=yes)
+    confirm(f"Delete {name} with {count(found.entries, 'entry', 'entries')}?", yes=yes)
 
     async def ask(control: Control) -> dict[str, str]:
         await control.sessions.delete(found.key)
         return {"deleted": found.key}
 
     def show(done: dict[str, str]) -> None:
-        typer.echo(f"deleted {plain(done['deleted'])}")
+        del done
+        typer.echo(f"deleted {name}")
 
     answer(ctx, ask, Printer(dict[str, str], show, as_json))
 

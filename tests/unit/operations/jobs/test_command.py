@@ -91,6 +91,8 @@ def test_how_an_active_job_stands_is_in_the_list(goclaw: Shell, jobs: JobControl
     jobs.claim("standup")
     row = row_of(goclaw, "standup")
     assert row.startswith("standup active")
+    said = lines(goclaw("jobs", "show", "standup").out)
+    assert "running not begun yet: waits for its turn" in said
     assert row.endswith("running")
 
 
