@@ -59,9 +59,9 @@ def sign_ins(ctx: typer.Context, *, as_json: AsJson = False) -> None:
                 one.id,
                 one.name,
                 str(one.role),
-                clock(one.last_used_at),
+                display.moment(one.last_used_at),
                 one.address,
-                clock(one.created_at),
+                display.moment(one.created_at),
                 one.user_agent,
             )
             for one in found
@@ -118,9 +118,9 @@ def tokens(ctx: typer.Context, *, as_json: AsJson = False) -> None:
             (
                 one.name,
                 role_words(one),
-                "never" if one.last_used_at is None else clock(one.last_used_at),
+                "never" if one.last_used_at is None else display.moment(one.last_used_at),
                 _end(one) if one.is_valid(now) else f"expired {_end(one)}",
-                clock(one.created_at),
+                display.moment(one.created_at),
             )
             for one in found
         ]

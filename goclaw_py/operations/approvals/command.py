@@ -93,7 +93,7 @@ def list_(
 def _row(one: Approval, names: DisplayNames) -> tuple[str, ...]:
     return (
         one.id,
-        display.age(one.asked_at, display.now()),
+        display.moment(one.asked_at),
         one.agent,
         display.cell(dict(approval_texts.about(one.context)).get("From", one.context.job)),
         display.cell(one.request.tool),
@@ -233,7 +233,7 @@ def grants(ctx: typer.Context, *, as_json: AsJson = False) -> None:
                 one.agent,
                 display.cell(one.tool),
                 "all" if one.session is None else names.of(one.session),
-                clock(one.granted_at),
+                display.moment(one.granted_at),
                 display.cell(one.granted_by) or "the operator",
                 display.cell(one.session or ""),
             )

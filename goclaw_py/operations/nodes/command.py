@@ -141,7 +141,7 @@ def _row(found: NodesView, node: Node) -> tuple[str, ...]:
         plain(node.machine),
         str(node.pid),
         plain(node.release),
-        clock(node.started_at),
+        display.moment(node.started_at),
         found.health(node),
         str(told.running),
         str(told.waiting),

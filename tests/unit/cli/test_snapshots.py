@@ -58,6 +58,12 @@ COMMANDS: Final = (
     "config show lanes",
 )  # fmt: skip
 
+LISTS: Final = tuple(
+    one for one in COMMANDS if one.endswith("list") or one in ("jobs runs", "audit")
+)
+AGE: Final = re.compile(r"\b(ago|in \d+ (s|min|h|d))\b|\bnow\b")
+TIME: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( \([^)]*\))?")
+
 CHATS: Final = {
     "42": "Ann",
     "43": "Maximilian-Alexander von und zu Hohenlohe-Schillingsfürst",
@@ -206,6 +212,18 @@ def terminal(monkeypatch: pytest.MonkeyPatch, goclaw: Shell) -> Iterator[None]:
         time.tzset()
         yield
     time.tzset()
+
+
+@pytest.mark.parametrize("command", LISTS)
+def test_times_of_lists_are_ages_on_a_terminal_and_whole_elsewhere(
+    goclaw: Shell, terminal: None, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """OPS-1: an age says nothing to a program, nor in a file that is read later."""
+    assert not AGE.search(TIME.sub("", goclaw(*command.split()).out))
+    assert not AGE.search(TIME.sub("", goclaw(*command.split(), "--wide").out))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert not TIME.search(goclaw(*command.split()).out)
 
 
 @pytest.mark.parametrize("columns", WIDTHS)

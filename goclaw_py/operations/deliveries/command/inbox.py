@@ -69,12 +69,11 @@ def list_(
 
     def show_all(found: list[DeadLetter], names: DisplayNames) -> None:
         note_stored(ctx, unfinished=wanted is IncomingState.WAITING and bool(found))
-        seen_at = display.now()
         every = f"deliveries incoming list --state {wanted}"
         empty = no_rows(
             "messages", every, filtered=selects(options), otherwise=f"no {wanted} messages"
         )
-        show_table(_COLUMNS, [_row(one, names, seen_at) for one in found], empty=empty)
+        show_table(_COLUMNS, [_row(one, names) for one in found], empty=empty)
 
     question, output = with_names(ask, _keys, list[DeadLetter], show_all, as_json)
     answer_or_watch(ctx, question, output, watch)
@@ -89,13 +88,13 @@ def _sender(message: InboundMessage) -> str:
     return person_key(message.target, message.sender.id)
 
 
-def _row(letter: DeadLetter, names: DisplayNames, seen_at: datetime) -> tuple[str, ...]:
+def _row(letter: DeadLetter, names: DisplayNames) -> tuple[str, ...]:
     row = letter.row
     return (
         str(row.id),
         names.of(letter.session),
         names.of(_sender(row.message)),
-        display.age(row.received_at, seen_at),
+        display.moment(row.received_at),
         str(letter.attempts),
         _why(row),
         display.words(row.message.text) or _without_text(row.message),

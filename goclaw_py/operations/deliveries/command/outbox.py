@@ -23,10 +23,9 @@ from goclaw_py.cli.context import (
 )
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
-from goclaw_py.cli.output import Column, clock, one_line, show_facts, show_table
+from goclaw_py.cli.output import Column, brief_when, clock, one_line, show_facts, show_table
 from goclaw_py.core.display_names import address
 from goclaw_py.core.messages import OutboundMessage, Target
-from goclaw_py.core.time.texts import age
 from goclaw_py.operations.deliveries import HELP_OF_OUTGOING
 from goclaw_py.operations.deliveries.command import selection
 from goclaw_py.records import OutboxQuery, OutboxRow, OutboxState
@@ -133,7 +132,7 @@ def _row(row: OutboxRow, names: DisplayNames, seen_at: datetime) -> tuple[str, .
         str(row.id),
         row.state.value,
         names.chat(row.message.target),
-        display.age(row.created_at, seen_at),
+        display.moment(row.created_at),
         str(row.attempts),
         _next_try(row, seen_at),
         _problem(row),
@@ -147,7 +146,7 @@ def _next_try(row: OutboxRow, seen_at: datetime) -> str:
         return ""
     if row.next_attempt_at <= seen_at:
         return "due"
-    return age(row.next_attempt_at, seen_at)
+    return brief_when(row.next_attempt_at, seen_at)
 
 
 def _problem(row: OutboxRow) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from itertools import chain
 from typing import Annotated
@@ -24,7 +23,7 @@ from goclaw_py.cli.context import (
 )
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
-from goclaw_py.cli.output import Column, Printer, clock, show_table
+from goclaw_py.cli.output import Column, Printer, brief_when, show_table
 from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import NotAccepted, NotFound
 from goclaw_py.core.messages import PeerKind
@@ -48,7 +47,7 @@ _LISTED = (
     Column("PERSON", least=30),
     Column("CHANNEL", drop=2),
     _ROLE,
-    Column("CODE VALID UNTIL", drop=1),
+    Column("CODE EXPIRES", drop=1),
 )
 _PEOPLE = (
     Column("PERSON", least=30),
@@ -97,6 +96,7 @@ class PeopleList:
 
 
 def _show(found: PeopleList) -> None:
+    seen_at = display.now()
     rows = [
         *(
             (display.who(one.sender), display.where(one), one.standing.value, "")
@@ -108,7 +108,12 @@ def _show(found: PeopleList) -> None:
             for one in rule.allow
         ),
         *(
-            (display.who(one.sender), display.where(one), "pending", clock(one.expires_at))
+            (
+                display.who(one.sender),
+                display.where(one),
+                "pending",
+                brief_when(one.expires_at, seen_at),
+            )
             for one in found.requests
         ),
         *((_called(one), display.where(one), "denied", "") for one in found.denied),
@@ -158,15 +163,14 @@ def _show_people(answered: PeopleActivity, names: DisplayNames) -> None:
     # The list is newest first; reversed, so that the newest entry of a person wins.
     heard = reversed(answered.last_messages)
     last = {(one.target.channel, one.target.account, one.sender_id): one for one in heard}
-    seen_at = display.now()
     rows = (
         [
             (
                 display.who(one.sender),
                 display.where(one),
                 one.standing.value,
-                clock(one.approved_at),
-                _last(last.get((one.channel, one.account, one.sender.id)), names, seen_at),
+                display.moment(one.approved_at),
+                _last(last.get((one.channel, one.account, one.sender.id)), names),
             )
             for one in answered.people
         ]
@@ -176,7 +180,7 @@ def _show_people(answered: PeopleActivity, names: DisplayNames) -> None:
                 display.where(rule),
                 _BY_SETTINGS,
                 "",
-                _last(last.get((rule.channel, rule.account, one.id)), names, seen_at),
+                _last(last.get((rule.channel, rule.account, one.id)), names),
             )
             for rule in answered.access
             for one in rule.allow
@@ -186,10 +190,10 @@ def _show_people(answered: PeopleActivity, names: DisplayNames) -> None:
                 _called(one),
                 display.where(one),
                 "denied" if one.allowed is False else "not approved",
-                clock(one.first_seen_at),
+                display.moment(one.first_seen_at),
                 # The stored time of the chat is updated at least once an hour.
-                _last(last.get((one.channel, one.account, one.chat)), names, seen_at)
-                or display.age(one.last_seen_at, seen_at),
+                _last(last.get((one.channel, one.account, one.chat)), names)
+                or display.moment(one.last_seen_at),
             )
             for one in answered.not_approved
         ]
@@ -201,10 +205,10 @@ def _called(chat: Chat) -> str:
     return display.cell(f"{chat.chat} ({chat.name})" if chat.name else chat.chat)
 
 
-def _last(activity: LastActivity | None, names: DisplayNames, seen_at: datetime) -> str:
+def _last(activity: LastActivity | None, names: DisplayNames) -> str:
     if activity is None:
         return ""
-    return f"{display.age(activity.at, seen_at)} in {names.chat(activity.target)}"
+    return f"{display.moment(activity.at)} in {names.chat(activity.target)}"
 
 
 @app.command()

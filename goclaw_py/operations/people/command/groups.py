@@ -109,15 +109,14 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
         *(Column("STATE", state=True), Column("LAST SEEN", drop=1), Column("UNMENTIONED", drop=2)),
         Column("PROBLEM", least=24),
     )
-    seen_at = display.now()
     rows = [
         (
             _name(chat),
             display.cell(chat.chat),
             *((display.where(chat),) if several else ()),
             verdict.words,
-            display.age(chat.last_seen_at, seen_at),
-            "" if chat.unmentioned_at is None else display.age(chat.unmentioned_at, seen_at),
+            display.moment(chat.last_seen_at),
+            "" if chat.unmentioned_at is None else display.moment(chat.unmentioned_at),
             f"cannot write to it: {one_line(chat.gone)}" if chat.gone else "",
         )
         for chat, verdict in judged

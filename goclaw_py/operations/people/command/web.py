@@ -89,7 +89,7 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     def show(found: list[WebGuest]) -> None:
         seen_at = display.now()
         rows = [
-            (one.name, _link(one, seen_at), str(one.browsers), clock(one.invited_at))
+            (one.name, _link(one, seen_at), str(one.browsers), display.moment(one.invited_at))
             for one in found
         ]
         show_table(_COLUMNS, rows, empty=_NOBODY)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from goclaw_py.cli.output import clock
 from goclaw_py.core.messages import Sender
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import DeadLetterQuery
@@ -56,7 +57,7 @@ def test_waiting_messages_are_listed_when_asked_for(goclaw: Shell, database: Fak
     _, waits = goclaw("deliveries", "incoming", "list", "--state", "waiting").out.splitlines()
     _, begun = goclaw("deliveries", "incoming", "list", "--state", "running").out.splitlines()
     assert "waiting for a run" in waits
-    assert " 3 h ago " in waits
+    assert f" {clock(recent)} " in waits
     assert f"run {fake_names.RUN} is in progress" in begun
     database.messages.mail = []
     assert goclaw("deliveries", "incoming", "list").out == "no failed messages\n"

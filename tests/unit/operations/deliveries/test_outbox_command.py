@@ -6,6 +6,7 @@ SPEC IO-3, IO-6, OPS-4, SEC-1.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,11 +14,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from goclaw_py.cli.context import STORED_ONLY
+from goclaw_py.cli.output import clock
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.operations.deliveries.command import selection
 from goclaw_py.records import OutboxState
 from tests.unit.cli.conftest import Confirmations, Done, Shell, ThreadGateway
 from tests.unit.cli.processes import person_at
+from tests.unit.cli.test_tables import CODES
 from tests.unit.web import fake_names, fakes
 from tests.unit.web.fakes import FakeControl
 
@@ -71,7 +74,9 @@ def test_a_list_shows_chat_tries_and_trouble(goclaw: Shell, database: FakeContro
     assert "due" not in dead
 
 
-def test_ages_and_the_next_try_are_told(goclaw: Shell, database: FakeControl) -> None:
+def test_ages_and_the_next_try_are_told(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = datetime.now(UTC)
     later = now + timedelta(minutes=5, seconds=30)
     made = now - timedelta(hours=3, seconds=10)
@@ -82,9 +87,15 @@ def test_ages_and_the_next_try_are_told(goclaw: Shell, database: FakeControl) ->
         replace(fake_names.SENT, created_at=ahead),
     ]
     _, waits, sent = goclaw("deliveries", "list").out.splitlines()
-    assert "in 5 min" in waits
-    assert "3 h ago" in waits
-    assert " now " in sent
+    assert f"{clock(later)} (in 5 min)" in waits
+    assert clock(made) in waits
+    assert clock(ahead) in sent
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    _, waits, sent = CODES.sub("", goclaw("deliveries", "list").out).splitlines()
+    assert "  in 5 min  " in waits
+    assert "  3 h ago  " in waits
+    assert "  now  " in sent
 
 
 @pytest.mark.parametrize(("former", "state"), [("dead", "failed"), ("pending", "waiting")])

@@ -28,7 +28,7 @@ def test_groups_to_decide_come_first(goclaw: Shell, gateway: ThreadGateway) -> N
     assert rows[1].startswith("Straße -3001 telegram/work pending ")
     assert rows[2].startswith("Family -1001 telegram/default allowed ")
     assert rows[3].startswith("-2001 telegram/default denied ")
-    assert rows[3].endswith(" ago cannot write to it: the bot was thrown out")
+    assert rows[3].endswith(" cannot write to it: the bot was thrown out")
     assert len(rows) == 4  # a direct chat is no group
     found = goclaw.data("people", "groups", "list")
     assert [one["chat"] for one in found] == ["-1002", "-3001", "-1001", "-2001"]
@@ -39,7 +39,7 @@ def test_what_few_groups_need_is_shown(goclaw: Shell, database: FakeControl) -> 
     # SPEC OPS-4: when one was heard last without a mention; the account only among several.
     database.crowd.known_chats = [replace(fake_names.FAMILY, unmentioned_at=fakes.NOW)]
     out = goclaw("people", "groups", "list").out
-    assert out.splitlines()[1].count(" ago") == 2
+    assert out.splitlines()[1].count("2026-01-02 03:04:05") == 2
     assert "CHANNEL" not in out
     assert "telegram" not in out
     database.crowd.known_chats = [fake_names.DIRECT]
