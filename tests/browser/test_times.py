@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import DESK, PHONE, Screen, visit
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import live, violations
+from tests.browser.seen import Seen, live, press, violations
 
 pytestmark = pytest.mark.real_time
 
@@ -23,10 +24,12 @@ EXACT = re.compile(r"^\d{1,2} \w+ \d{4}, \d\d:\d\d:\d\d$")
 
 
 @pytest.fixture(params=[DESK, PHONE], ids=str)
-def page(request: pytest.FixtureRequest, dash: Dashboard, chromium: Browser) -> Iterator[Page]:
+def window(
+    request: pytest.FixtureRequest, dash: Dashboard, chromium: Browser
+) -> Iterator[tuple[BrowserContext, Seen]]:
     screen: Screen = request.param
-    with visit(chromium, dash.url, screen, **KOLKATA) as (context, _):
-        yield context.new_page()
+    with visit(chromium, dash.url, screen, **KOLKATA) as found:
+        yield found
 
 
 @pytest.mark.parametrize("path", ["/runs", "/sessions", "/people", "/deliveries?show=sent"])
@@ -59,6 +62,56 @@ def test_a_time_of_another_year_has_its_year_and_a_wait_is_no_age(page: Page) ->
       return time.textContent;
     }"""
     assert page.evaluate(wait) in ("35 s", "36 s")
+
+
+def test_all_times_of_the_timeline_are_in_the_zone_of_the_browser(page: Page, seen: Seen) -> None:
+    """Also those of its form, which are sent with their zone."""
+    hour = {"from": "2026-01-31T08:00:00Z", "to": "2026-01-31T09:00:00Z"}
+    page.goto(f"/timeline?{urlencode(hour)}")
+    live(page)
+    since = page.get_by_label(re.compile(r"From.*Asia/(Kolkata|Calcutta)"))
+    expect(since).to_have_value("2026-01-31 13:30:00")
+    for typed in ("2026-01-31 13:45", "yesterday"):
+        page.locator(".fold").evaluate("fold => (fold.open = true)")
+        since.fill(typed)
+        press(page, "Show")
+        sent = "2026-01-31T08:15:00.000Z" if typed[0] == "2" else typed
+        expect(page).to_have_url(re.compile(re.escape(urlencode({"from": sent}))))
+    seen.expect("422")
+    expect(page.get_by_role("alert")).to_contain_text("“yesterday” is not a time")
+    expect(since).to_be_visible()
+    expect(since).to_have_value("yesterday")
+
+
+def test_what_is_pointed_at_in_the_timeline_is_read_in_the_zone_of_the_browser(
+    page: Page, dash: Dashboard
+) -> None:
+    dash.say("echo something for the picture", chat="picture")
+    page.goto("/timeline?span=24h")
+    live(page)
+    words = page.locator(".swim a title").last.evaluate("title => title.textContent")
+    assert "UTC" not in words
+    page.locator(".swim a").last.focus()
+    expect(page.locator(".reading")).to_have_text(words)
+
+
+def test_the_values_of_a_chart_are_read_by_keys_and_touch(page: Page) -> None:
+    page.goto("/usage?range=7d&by=agent")
+    live(page)
+    expect(page.locator("#times")).to_be_hidden()  # its days are of another zone
+    chart = page.get_by_role("img", name="Runs, from")
+    reading = page.locator("figure", has=chart).locator(".reading")
+    chart.focus()
+    expect(reading).to_have_text(re.compile(r"^\d+ \w{3}: [\d,]+ runs"))
+    first = chart.locator("rect").first
+    first.dispatch_event("pointerdown", {"clientX": 0})
+    expect(reading).to_have_text(re.compile(re.escape(first.evaluate("one => one.textContent"))))
+    assert violations(page) == []
+
+
+def test_a_new_job_is_in_the_zone_of_the_browser(page: Page) -> None:
+    page.goto("/jobs/new")
+    expect(page.get_by_label("Time zone")).to_have_value(re.compile("Asia/(Kolkata|Calcutta)"))
 
 
 def test_a_job_that_is_due_has_the_time_until_then(page: Page, dash: Dashboard) -> None:

@@ -29,6 +29,7 @@ from goclaw_py.core.messages import Role
 from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
 from goclaw_py.core.session_keys import console_chat, is_direct_chat, job_of
 from goclaw_py.core.text import first_words, without_source
+from goclaw_py.core.web_links import OWN_CHANNELS
 from goclaw_py.operations.runs.operations import RUNNING
 from goclaw_py.operations.runs.steps import step_bars
 from goclaw_py.operations.runs.timeline import PARTS, draw, pile
@@ -51,6 +52,7 @@ from goclaw_py.web.pages.services import (
     Page,
     PageServices,
     Query,
+    WrongField,
     back_to,
     form,
     place,
@@ -183,8 +185,8 @@ async def _timeline(service: PageServices, query: Query) -> Facts:
         await of_agent(service.control, query),
         one_of("trigger", "Trigger", Trigger),
         one_of("outcome", "Outcome", Outcome),
-        Field("from", "From (UTC)", placeholder="2026-01-31 08:00"),
-        Field("to", "To", placeholder="now"),
+        Field("from", "From", placeholder="2026-01-31 08:00", is_time=True),
+        Field("to", "To", placeholder="now", is_time=True),
     )
     tabs = tuple(map(Tab, SPANS))
     filters = ListFilters("/timeline", "runs", query, fields, _SPANS_IN_ORDER, "span", tabs=tabs)
@@ -223,25 +225,27 @@ async def _timeline(service: PageServices, query: Query) -> Facts:
 
 
 def _chosen(query: Query, now: datetime) -> tuple[datetime, datetime] | None:
-    """Return the time in the address, at least ``SHORTEST``. Raises ``HTTPException`` (422).
+    """Return the time in the address, at least ``SHORTEST``. Raises ``WrongField``.
 
     Without ``to`` it ends now. Times without a zone are those of UTC.
     """
     if "from" not in query:
         return None
-    since = _instant("From", query["from"])
-    until = _instant("To", query["to"]) if "to" in query else now
+    since = _instant("From", "from", query["from"])
+    until = _instant("To", "to", query["to"]) if "to" in query else now
     if not timedelta(0) <= until - since <= timedelta(days=366):
-        raise HTTPException(422, "To: the time must be after the one in From, by a year at most")
+        name = "to" if "to" in query else "from"
+        raise WrongField(name, query[name], "To must be after From, by a year at most")
     return since, max(until, since + SHORTEST)
 
 
-def _instant(label: str, text: str) -> datetime:
+def _instant(label: str, name: str, text: str) -> datetime:
     try:
         one = datetime.fromisoformat(text.strip())
         return one.replace(tzinfo=UTC) if one.tzinfo is None else one.astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise refused(label, text, "a time, such as 2026-01-31 08:00") from error
+        detail = refused(label, text, "a time, such as 2026-01-31 08:00").detail
+        raise WrongField(name, text, detail) from error
 
 
 async def _run(service: PageServices, query: Query) -> Facts:
@@ -264,6 +268,8 @@ async def _run(service: PageServices, query: Query) -> Facts:
         "chat": console_chat(run.session),
         "title": first_words(without_source(prompt), _TITLE_CHARS) or f"Run {short_id(run.id)}",
         "run": run,
+        # Their messages are the Markdown of the agent; those of others have markup of their own.
+        "own_channels": OWN_CHANNELS,
         "named": [run.session, *(address(one.message.target) for one in record.said)],
         "record": record,
         "prompt": prompt,

@@ -21,7 +21,7 @@ from goclaw_py.runs.usage_report import (
 )
 from goclaw_py.web.pages.charts import Chart, Series, bar_chart
 from goclaw_py.web.pages.rendering import seconds, usd
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, refused
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, WrongField, refused
 
 RANGES: Final = {"1d": 1, "3d": 3, "7d": 7, "30d": 30, "90d": 90}
 """How many days are shown, the fewest by hour. Runs are kept for 90 days."""
@@ -47,7 +47,8 @@ def routes(service: PageServices) -> list[Route]:
         try:
             asked = UsageQuery((by,), days=days, zone=name, hours=days <= MAX_HOURLY_DAYS)
         except BadUsageQuery as error:
-            raise refused("Time zone", name, "a time zone, such as Europe/Berlin") from error
+            detail = refused("Time zone", name, "a time zone, such as Europe/Berlin").detail
+            raise WrongField("tz", name, detail) from error
         found, times = await asyncio.gather(control.usage.report(asked), control.usage.times(asked))
         rows = found.rows[:_SHOWN_GROUPS]
         # The same digits everywhere on the page, so that amounts can be compared.

@@ -55,6 +55,8 @@ class Field:
         options: Its values, each with its words, or with a key of a display name; None: any text.
         default: The value that an address without it has; "" selects all.
         hidden: The form keeps it, and nobody sees it there.
+        is_time: It is an instant: without a zone in UTC, on a page with scripts in that of the
+            browser.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Field:
     default: str = ""
     placeholder: str = ""
     hidden: bool = False
+    is_time: bool = False
 
     def read(self, query: Query) -> str:
         """Return its value in an address. Raises ``HTTPException`` (422) for an unknown one.

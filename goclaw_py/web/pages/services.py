@@ -281,14 +281,21 @@ class PageServices:
         """Return the page and its event stream."""
 
         async def show(request: Request) -> Response:
-            query = own_query(page, request)
-            facts = asyncio.ensure_future(self.facts(page, query))
-            if page.is_cached and "wait" not in request.query_params:
-                await asyncio.wait({facts}, timeout=SLOW_S)
-                if not facts.done():
-                    facts.cancel()
-                    return self._soon(request, page)
-            return self.answer(request, page.template, await facts)
+            query, typed, said = own_query(page, request), dict[str, str](), ""
+            while True:
+                facts = asyncio.ensure_future(self.facts(page, query))
+                if page.is_cached and "wait" not in request.query_params:
+                    await asyncio.wait({facts}, timeout=SLOW_S)
+                    if not facts.done():
+                        facts.cancel()
+                        return self._soon(request, page)
+                try:
+                    whole = {"typed": typed, "error": said} | dict(await facts)
+                    return self.answer(request, page.template, whole, 422 if said else 200)
+                except WrongField as error:
+                    del query[error.field]
+                    typed[error.field] = error.text
+                    said = said or str(error.detail)
 
         return [Route(page.path, show), self.live_route(page)]
 
@@ -382,8 +389,21 @@ class PageServices:
             "counts": self._counts,
             "is_posted": request.method == "POST",
         }
-        whole = {**own, "error": "", "live": "", "query": {}} | dict(facts)
+        whole = {**own, "error": "", "typed": {}, "live": "", "query": {}} | dict(facts)
         return HTMLResponse(self.render(template, whole), status)
+
+
+class WrongField(HTTPException):
+    """A field of the form of a page has a wrong value: the page says so, and is shown without it.
+
+    Not for filters of rows that can be changed: an action for all rows that match would have them
+    all.
+    """
+
+    def __init__(self, field: str, text: str, detail: str) -> None:
+        super().__init__(422, detail)
+        self.field = field
+        self.text = text
 
 
 def notice_of(text: str) -> str:

@@ -172,6 +172,8 @@ async def _answer(
         "is_new": is_new,
         "action": action,
         "typed": typed,
+        # A script puts the zone of the browser there, if nobody has chosen another.
+        "own_zone": is_new and typed == job_fields.blank("UTC"),
         # What is wrong stands at its field: there is no need to say it twice.
         "error": ""
         if error is None

@@ -50,9 +50,11 @@ function showTime(element) {
 
 function showTimes(root) {
   for (const element of root.querySelectorAll("time[datetime]")) showTime(element);
-  for (const element of root.querySelectorAll("text[data-clock]")) {
-    const format = { second: SECOND, day: DAY }[element.dataset.unit] ?? MINUTE;
-    element.textContent = format.format(new Date(element.dataset.clock));
+  for (const element of root.querySelectorAll(":is(text, title)[data-clock]")) {
+    const { unit, words = "" } = element.dataset;
+    const moment = new Date(element.dataset.clock);
+    const format = { second: SECOND, day: DAY }[unit] ?? MINUTE;
+    element.textContent = words + (unit === "moment" ? clock(moment) : format.format(moment));
   }
 }
 
@@ -112,8 +114,26 @@ if (footer) {
     for (const element of document.querySelectorAll("time[data-turned]")) delete element.dataset.turned;
     showTimes(document);
   });
-  footer.hidden = false;
+  // A page without times of its own has perhaps days of another zone.
+  const hasTimes = () => (footer.hidden = !document.querySelector("time[datetime], [data-clock]"));
+  document.addEventListener("part", hasTimes);
+  hasTimes();
 }
+
+// A field for an instant is in the zone of the times around it, and is sent with its zone.
+const FIELD = new Intl.DateTimeFormat("sv", { dateStyle: "short", timeStyle: "medium" });
+for (const field of document.querySelectorAll("[data-instant]")) {
+  const text = field.value.trim();
+  const moment = new Date(/(z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text.replace(" ", "T")}Z`);
+  if (text && !Number.isNaN(moment.getTime())) field.value = FIELD.format(moment);
+  field.form.addEventListener("formdata", ({ formData }) => {
+    const typed = field.value.trim().replace(" ", "T");
+    const instant = new Date(typed.length === 10 ? `${typed}T00:00` : typed);
+    if (typed && !Number.isNaN(instant.getTime())) formData.set(field.name, instant.toISOString());
+  });
+}
+for (const place of document.querySelectorAll("[data-zone]")) place.textContent = ZONE;
+for (const field of document.querySelectorAll("[data-own-zone]")) field.value = ZONE;
 
 // ---------------------------------------------------------------- the connection
 
@@ -505,7 +525,7 @@ document.addEventListener("keydown", (event) => {
 
 // ---------------------------------------------------------------- begin
 
-if (matchMedia("(max-width: 40rem)").matches) for (const one of document.querySelectorAll(".fold")) one.open = false;
+if (matchMedia("(max-width: 40rem)").matches) for (const one of document.querySelectorAll(".fold:not(:has([aria-invalid]))")) one.open = false;
 showTimes(document);
 sortTables(document);
 // On a phone tabs scroll.

@@ -82,10 +82,6 @@ async def test_people_are_named_and_each_chart_has_its_values_in_a_table(
     assert "Messages, from" in text
 
 
-async def test_an_unknown_time_zone_is_refused(browser: Browser) -> None:
-    assert (await browser.get("/usage?tz=Mars/North")).status_code == 422
-
-
 async def test_a_page_that_takes_long_says_so_at_once_and_is_added_up_once(
     browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
