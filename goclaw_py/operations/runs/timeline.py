@@ -12,7 +12,7 @@ from math import ceil
 from typing import Final
 
 from goclaw_py.core.ids import LaneName
-from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.outcomes import FAILURES, Outcome
 from goclaw_py.core.text import count
 from goclaw_py.records import RunDensity, RunSpan
 
@@ -41,7 +41,6 @@ _STEPS_S: Final = (
 """The times between two ticks, in seconds."""
 _NAMES: Final = {"bad": "failed", "busy": "running", "idle": "cancelled", "good": "completed"}
 _WORST_FIRST: Final = tuple(_NAMES)
-_BAD: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST, Outcome.ABANDONED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def pile(counts: Iterable[RunDensity], since: datetime, until: datetime) -> Mapp
     lanes: dict[LaneName, dict[int, dict[str, int]]] = {}
     for one in counts:
         part = lanes.setdefault(one.lane, {}).setdefault(one.part, {})
-        meaning = _meaning(one.outcome)
+        meaning = outcome_meaning(one.outcome)
         part[meaning] = part.get(meaning, 0) + one.runs
     most = max((sum(part.values()) for lane in lanes.values() for part in lane.values()), default=1)
     swims, top = [], 0.0
@@ -194,16 +193,17 @@ def _lay_out(
                 round(left, 2),
                 round(top) + row * _ROW,
                 round(width, 2),
-                _meaning(run.outcome),
+                outcome_meaning(run.outcome),
                 "running" if run.outcome is None else run.outcome.value.replace("_", " "),
             )
         )
     return strokes, max(1, len(free)), covered
 
 
-def _meaning(outcome: Outcome | None) -> str:
+def outcome_meaning(outcome: Outcome | None) -> str:
+    """Return the colour of a run, everywhere: None is one in progress."""
     if outcome is None:
         return "busy"
     if outcome is Outcome.COMPLETED:
         return "good"
-    return "bad" if outcome in _BAD else "idle"
+    return "bad" if outcome in FAILURES else "idle"

@@ -16,6 +16,7 @@ from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.session_keys import console_chat
 from goclaw_py.core.text import first_words
 from goclaw_py.records import RunQuery, SessionQuery, SessionState
+from goclaw_py.web.pages.chat.lines import lines_of
 from goclaw_py.web.pages.filters import (
     Field,
     ListFilters,
@@ -49,11 +50,16 @@ def routes(service: PageServices) -> list[Route]:
             control.runs.list(RunQuery(limit=20, session=session.key)),
             control.sessions.names(named),
         )
-        shown = history if "all" in query else history[-NEWEST:]
-        facts = {"session": session, "history": shown, "queue": queue, "runs": runs}
+        lines = lines_of(history, runs, None)
+        shown = lines if "all" in query else lines[-NEWEST:]
+        facts = {"session": session, "lines": shown, "queue": queue, "runs": runs}
+        chat = console_chat(session.key)
         return {
-            "chat": console_chat(session.key),
-            "more": len(history) - len(shown),
+            "chat": chat,
+            # As in the chat. What no chat has asked is the prompt of a job or of another agent.
+            "asker": "You" if chat else names[named[1]] if session.target else "Prompt",
+            "more": len(lines) - len(shown),
+            "most": HISTORY,
             "path": "/sessions",
             "title": first_words(names[session.key], 90),
             "names": names,

@@ -28,6 +28,7 @@ from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.text import count, first_words
 from goclaw_py.core.time.texts import duration
+from goclaw_py.operations.runs.timeline import outcome_meaning
 from goclaw_py.records.tokens import SETTINGS_TOKEN_NAME
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.roles import may
@@ -196,6 +197,7 @@ class Pages:
             outcome=outcome_text,
             token_name=token_name,
             markdown=html_of,
+            meaning=outcome_meaning,
             read=read,
             pretty=pretty,
             verbatim=escape,

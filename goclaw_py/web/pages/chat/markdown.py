@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from markupsafe import Markup
@@ -23,8 +24,12 @@ _SCHEMES: Final = ("http:", "https:", "mailto:")
 _TABLE: Final = '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>'
 
 
+@lru_cache(maxsize=256)
 def html_of(markdown: str) -> Markup:
-    """Return a text as HTML; one that cannot be parsed, or shows nothing, is shown as it is."""
+    """Return a text as HTML; one that cannot be parsed, or shows nothing, is shown as it is.
+
+    Live parts are made again and again with the same texts.
+    """
     try:
         tokens = parse(_parser, markdown)
     except Exception:  # the library may raise anything

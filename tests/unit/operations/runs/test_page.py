@@ -118,6 +118,33 @@ async def test_a_run_explains_itself_and_shows_what_was_sent_and_each_step(
     assert "no money" in steps
 
 
+async def test_the_answer_of_a_run_is_shown_as_in_its_chat_with_its_source(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where people read it as Markdown; another channel has markup of its own."""
+    message = replace(fakes.DEAD.message, text="**done** <b>", rich=True)
+    telegram = replace(message, target=Target("telegram", "default", "7"))
+    for sent, words in ((message, "<strong>done</strong> &lt;b&gt;"), (telegram, "<pre>**done**")):
+        monkeypatch.setattr(fakes, "DEAD", replace(fakes.DEAD, message=sent))
+        text = (await browser.get("/runs/0190-aaaa")).text
+        answer = text[text.index('id="answer"') : text.index('id="why"')]
+        assert words in answer
+        assert "<pre>**done** &lt;b&gt;</pre>" in answer
+
+
+async def test_a_run_that_asked_a_person_is_called_as_the_filter_calls_it(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = replace(fakes.ENDED, outcome=Outcome.INTERRUPTED, reason=Reason.APPROVAL)
+    done = replace(fakes.ENDED, outcome=Outcome.COMPLETED, reason=None)
+    for run, badge in (
+        (asked, '<span class="badge idle">interrupted</span> <small>asked for an approval</small>'),
+        (done, '<span class="badge good">completed</span>'),
+    ):
+        monkeypatch.setattr(fakes, "ENDED", run)
+        assert badge in (await browser.get("/runs?show=&range=all")).text
+
+
 async def test_a_run_is_retried_by_the_messages_that_it_did_not_answer(
     browser: Browser, control: FakeControl
 ) -> None:

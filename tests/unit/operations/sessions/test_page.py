@@ -83,6 +83,21 @@ async def test_a_session_shows_the_newest_entries_first(
     assert "Show 10 more" not in said
 
 
+async def test_a_session_reads_as_its_chat(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who said it, without what only the agent reads, and Markdown as people see it."""
+    asked, answered = fakes.HISTORY
+    cut = replace(answered, entry=replace(answered.entry, text="**so** far\n[cancelled]"))
+    monkeypatch.setattr(fakes, "HISTORY", [asked, cut])
+    said = await browser.says("/sessions/view?key=local")
+    talk = said[said.index('id="said"') : said.index('id="runs"')]
+    assert "<strong><bdi>You</bdi></strong>" in talk
+    assert f"<strong>{fakes.FULL.agent}</strong>" in talk
+    assert "<strong>so</strong> far" in talk
+    assert "[cancelled]" not in talk
+
+
 async def test_a_session_of_the_console_leads_to_its_conversation(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
