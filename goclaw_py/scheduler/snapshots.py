@@ -5,9 +5,10 @@ Computed from the views of a scheduler.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from goclaw_py.core.display_names import short_id
+from goclaw_py.core.display_names import KnownNames, display_name
 from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import rough
 from goclaw_py.scheduler.models import HOLDING
@@ -66,12 +67,12 @@ def _use(lane: LaneView, runs: Sequence[RunView]) -> LaneUse:
 
 def _slow_wait(use: LaneUse, name_of: Callable[[str], str | None]) -> OperatorWarning:
     def named(run: RunView) -> str:
-        name = name_of(run.session)
-        return f"{name} ({short_id(run.id)})" if name else short_id(run.id)
+        return name_of(run.session) or display_name(run.session, KnownNames())
 
     lane, first = use.lane, use.waiting[0]
     inside = [run for run in use.inside if run.state in HOLDING]
-    names = list(map(named, inside[:MAX_NAMED]))
+    runs = Counter(map(named, inside[:MAX_NAMED]))
+    names = [name if times == 1 else f"{name} ({times} runs)" for name, times in runs.items()]
     if len(inside) > MAX_NAMED:
         names.append(f"{len(inside) - MAX_NAMED} more")
     if lane.elsewhere:

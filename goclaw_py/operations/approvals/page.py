@@ -108,7 +108,14 @@ async def _load(control: Control, query: Query) -> Facts:
         "said": approval_texts.answer,
         "about": approval_texts.about,
         "values_of": _values,
+        "summary_of": _summary,
     }
+
+
+def _summary(arguments: str) -> str:
+    """Return the arguments of a call in a line."""
+    values = _values(arguments)
+    return arguments if values is None else ", ".join(f"{name}: {text}" for name, text in values)
 
 
 def _values(arguments: str) -> list[tuple[str, str]] | None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
 from typing import Final
 
 from starlette.routing import Route
@@ -22,6 +25,9 @@ _KINDS: Final[Mapping[str, str]] = {
     "command_line": "command line",
     "node": "gateway",
 }
+
+_INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:[\d.]+)?(Z|[+-]\d\d:\d\d)")
+_Value = str | datetime | None
 
 
 def routes(service: PageServices) -> list[Route]:
@@ -57,14 +63,19 @@ def _kind(one: AuditEntry) -> str:
     return _KINDS.get(one.kind, one.kind)
 
 
-def _changes(one: AuditEntry) -> list[tuple[str, str | None, str | None]]:
+def _changes(one: AuditEntry) -> list[tuple[str, _Value, _Value]]:
     """Return what changed: its name, what it was and what it is; None where there is none."""
     before, after = one.before or {}, one.after or {}
     return [(name, _text(before, name), _text(after, name)) for name in {**before, **after}]
 
 
-def _text(facts: Mapping[str, object], name: str) -> str | None:
+def _text(facts: Mapping[str, object], name: str) -> _Value:
     if name not in facts:
         return None
     value = facts[name]
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if _INSTANT.fullmatch(value):
+        with suppress(ValueError):
+            return datetime.fromisoformat(value)
+    return value

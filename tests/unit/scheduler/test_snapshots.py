@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from goclaw_py.core.containers import BOUNDS_S
@@ -86,7 +88,7 @@ def test_a_slow_wait_is_told_with_who_waits_and_who_is_in_the_lane_until_it_is_o
     assert told(scheduler, 1.01 + SLOW_WAIT_S) != ()
     (sentence,) = told(scheduler, 8)
     assert sentence == (
-        "Lane main is full (1 of 1) and 1 run waits, the first for 7 s: b; in it: a"
+        "Lane main is full (1 of 1) and 1 run waits, the first for 7 s: s-b; in it: s-a"
     )
     scheduler.resize(MAIN_LANE, 2, 8)
     assert told(scheduler, 9) == ()
@@ -96,7 +98,16 @@ def test_a_slow_wait_is_told_with_the_names_that_are_known() -> None:
     scheduler = busy(1, "a", "b")
     names = {"s-a": "job backup"}
     (warning,) = slow_waits(scheduler.lanes(), scheduler.runs(8), names.get)
-    assert str(warning).endswith(": b; in it: job backup (a)")
+    assert str(warning).endswith(": s-b; in it: job backup")
+
+
+def test_a_slow_wait_names_a_session_without_a_name_as_lists_do_and_each_once() -> None:
+    scheduler = RunScheduler({MAIN_LANE: 2})
+    travel = SessionKey("agent:main:console:direct:travel")
+    for name in ("a", "b", "c"):
+        scheduler.submit(replace(ask(name, session=travel), policy=QueuePolicy(concurrency=3)), 0)
+    (sentence,) = told(scheduler, 8)
+    assert sentence.endswith(": console travel; in it: console travel (2 runs)")
 
 
 def test_a_shared_lane_with_room_is_not_called_full() -> None:
@@ -106,17 +117,17 @@ def test_a_shared_lane_with_room_is_not_called_full() -> None:
     (sentence,) = told(scheduler, 7)
     assert sentence == (
         "Lane main gets no slot from the database (0 of 2 taken) and 1 run waits, "
-        "the first for 7 s: a"
+        "the first for 7 s: s-a"
     )
     scheduler.grant(MAIN_LANE, 1, 0, 7)
     scheduler.submit(ask("b"), 7)
     (sentence,) = told(scheduler, 14)
     assert "(1 of 2 taken) and 1 run waits" in sentence
-    assert "b; in it: a" in sentence
+    assert "s-b; in it: s-a" in sentence
     scheduler.grant(MAIN_LANE, 0, 1, 14)
     (sentence,) = told(scheduler, 14)
     assert "Lane main is full (2 of 2)" in sentence
-    assert "in it: a, 1 run of other nodes" in sentence
+    assert "in it: s-a, 1 run of other nodes" in sentence
 
 
 def test_a_warning_is_short_however_many_are_in_the_lane() -> None:
@@ -148,7 +159,7 @@ def test_an_abandoned_run_is_shown_in_its_lane_but_not_blamed() -> None:
     assert [run.state for run in main.inside] == [RunState.ABANDONED, RunState.RUNNING]
     assert main.lane.active == 1
     (sentence,) = told(scheduler, 9)
-    assert sentence.endswith("in it: in")
+    assert sentence.endswith("in it: s-in")
 
 
 # -------------------------------------------------- what a lane counts and measures
