@@ -222,6 +222,10 @@ class ConsoleChannel(PlainChannel):
 
     # ------------------------------------------------------------------ for the runtime
 
+    def chat_problem(self, chat: str) -> str:
+        """A name that no terminal or browser can open leads nowhere."""
+        return "" if self._is_chat(chat) else "it is not the name of a conversation"
+
     def reaches(self, chat: str) -> bool:
         """Return whether a terminal of this chat is attached."""
         return chat in self._terminals

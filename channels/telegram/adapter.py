@@ -146,14 +146,13 @@ class TelegramChannel:
         """Return False while the token is refused, or that of a bot that is not connected."""
         return not (self._refused or self._ending)
 
+    def chat_problem(self, chat: str) -> str:
+        """Chats of Telegram have numbers; a bot cannot write to a name."""
+        return "" if number_of(chat) is not None else "the id of a Telegram chat is a number"
+
     def pace(self, chat: str) -> RateLimit:
         """Return the server's limits, see https://core.telegram.org/bots/faq."""
-        settings = self._settings
-        return RateLimit(
-            gap_s=settings.chat_gap_s,
-            per_minute=(settings.group_per_minute or None) if chat.startswith("-") else None,
-            account_per_s=settings.account_per_second or None,
-        )
+        return self._settings.pace(is_group=chat.startswith("-"))
 
     def parts(self, text: str) -> list[str]:
         """Return Telegram's HTML, split at its limit (CHAN-3), with room for a line (IO-5)."""

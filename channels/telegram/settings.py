@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from goclaw_py.chat.outbound.rate_limit import RateLimit
 from goclaw_py.core.errors import SettingError
 from goclaw_py.core.net.proxies import Proxy, proxy_for, read_proxy
 
@@ -92,6 +93,11 @@ class TelegramSettings:
     def bot_id(self) -> int:
         """Return the number before the colon of the token."""
         return int(self.token.partition(":")[0])
+
+    def pace(self, *, is_group: bool) -> RateLimit:
+        """Return the rate limit of a chat."""
+        per_minute = (self.group_per_minute or None) if is_group else None
+        return RateLimit(self.chat_gap_s, per_minute, self.account_per_second or None)
 
 
 def read_settings(options: Mapping[str, object]) -> TelegramSettings:

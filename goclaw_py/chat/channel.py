@@ -133,6 +133,9 @@ class Channel(Protocol):
     def reaches(self, chat: str) -> bool:
         """Return whether a chat can be reached now; while it cannot, its messages wait."""
 
+    def chat_problem(self, chat: str) -> str:
+        """Return why no chat can have this id, "" if one can; without using the network."""
+
     def pace(self, chat: str) -> RateLimit:
         """Return the rate limit of a chat (SPEC IO-4)."""
 
@@ -285,6 +288,10 @@ class PlainChannel:
     async def until_retry(self) -> None:
         """Wait forever: a refusal lasts until the gateway is restarted."""
         await asyncio.Event().wait()
+
+    def chat_problem(self, chat: str) -> str:  # noqa: ARG002
+        """Nothing: any text is a chat."""
+        return ""
 
     def pace(self, chat: str) -> RateLimit:  # noqa: ARG002
         """No limit."""

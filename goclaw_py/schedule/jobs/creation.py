@@ -46,6 +46,8 @@ class JobCreationRules:
         agents: The existing agents; empty: any name is accepted.
         sources: The existing work sources.
         places: The existing channels and accounts; empty: any target is accepted.
+        chat_problem: Returns why no chat of a channel can be a target, "" if one can; None: its id
+            is not checked.
         model_problem: Returns why runs of an agent cannot use a model, "" if they can; None: any
             model is accepted.
     """
@@ -58,6 +60,7 @@ class JobCreationRules:
     sources: Collection[str] = ()
     places: Collection[tuple[str, str]] = ()
     model_problem: Callable[[AgentName, str], str] | None = None
+    chat_problem: Callable[[Target], str] | None = None
 
     @property
     def base(self) -> JobPolicy:
@@ -228,13 +231,19 @@ def _known(rules: JobCreationRules, job: Job) -> None:
 
 
 def _reachable(rules: JobCreationRules, spec: JobSpec, before: JobSpec | None = None) -> None:
-    """Raise ``BadJob`` for a new target on a channel or account that this gateway does not have."""
+    """Raise ``BadJob`` for a new target on a channel or account that this gateway does not have.
+
+    Also for one that no chat of its channel can be.
+    """
     target = spec.target
     if not rules.places or not isinstance(target, Target):
         return
     if before is not None and target == before.target:
         return
     if (target.channel, target.account) in rules.places:
+        problem = "" if rules.chat_problem is None else rules.chat_problem(target)
+        if problem:
+            raise BadJob("target", f"there is no chat {target.chat!r}: {problem}")
         return
     accounts = {account for channel, account in rules.places if channel == target.channel}
     if accounts:

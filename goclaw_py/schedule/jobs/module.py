@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
+from goclaw_py.chat.channel import Channel
 from goclaw_py.core.concurrency import WakeEvent
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import CRON_LANE, AgentName, JobId
+from goclaw_py.core.messages import Target
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.jobs.models import Requester
 from goclaw_py.operations.jobs.operations import JobService
+from goclaw_py.records import Place
 from goclaw_py.records.bound import BoundStore
 from goclaw_py.runs.agent_loop import AgentLoop
 from goclaw_py.runs.approval_port import Ask
@@ -57,6 +61,11 @@ class JobSetup:
     limits: Mapping[AgentName, int] = field(default_factory=dict)
 
 
+def _chat_problem(channels: Mapping[Place, Channel], target: Target) -> str:
+    channel = channels.get((target.channel, target.account))
+    return "" if channel is None else channel.chat_problem(target.chat)
+
+
 class JobModule:
     """The jobs of a gateway."""
 
@@ -79,7 +88,7 @@ class JobModule:
         self.service = JobService(
             store,
             clock,
-            setup.rules,
+            replace(setup.rules, chat_problem=partial(_chat_problem, shared.channels)),
             run_now=lambda job: self.runs.run_now(job),  # noqa: PLW0108 - they need the service, too
             gateway=store,
             check_scheduling=check_scheduling,

@@ -126,6 +126,13 @@ async def close_leaves_nothing_behind_and_may_be_called_twice(scene: Scene) -> N
         scene.nothing_left("close")
 
 
+@check("CRON-2")
+async def a_chat_can_be_the_target_of_a_job(scene: Scene) -> None:
+    """Check that ``chat_problem`` has nothing against a chat that exists, without the network."""
+    problem = scene.call_sync(scene.rig.channel.chat_problem, scene.rig.ann.chat)
+    require(problem == "", f"the chat {scene.rig.ann.chat!r} is refused: {problem}")
+
+
 @check("CHAN-1")
 async def close_without_any_work_is_quick(scene: Scene) -> None:
     """Check that ``close`` without earlier work is quick.

@@ -65,6 +65,8 @@ def test_it_is_a_channel() -> None:
     channel: Channel = channel_over(ScriptedClient())
     assert (channel.name, channel.account, channel.trusted) == ("telegram", "default", False)
     assert (channel.handle, channel.health.detail, channel.reaches("7")) == (None, "", True)
+    ids = {"7": True, "-1001": True, "@ann": False, "ann": False, "": False, "7 ": False}
+    assert {one: channel.chat_problem(one) == "" for one in ids} == ids
 
 
 def test_a_poller_needs_a_lease_and_a_webhook_does_not() -> None:

@@ -332,10 +332,14 @@ PLACES = (("console", "default"), ("telegram", "default"), ("telegram", "work"))
      "target: there is no channel 'nosuch'; there are console, telegram"),
     (Target("telegram", "other", "1"),
      "target: the channel 'telegram' has no account 'other'; there are default, work"),
+    (Target("telegram", "work", "ann"), "target: there is no chat 'ann': a number, please"),
 ])  # fmt: skip
 async def test_a_target_on_no_channel_of_this_gateway_is_refused(target: Target, said: str) -> None:
     """SPEC CRON-2: else each result would be dead in the outbox."""
-    rig = Rig(places=PLACES)
+    rig = Rig(
+        places=PLACES,
+        chat_problem=lambda at: "" if at.chat.lstrip("-").isdigit() else "a number, please",
+    )
     with pytest.raises(BadJob) as new:
         await rig.service.create(draft(target=target), OPERATORS)
     await rig.service.create(draft(target=ELSEWHERE), OPERATORS)
