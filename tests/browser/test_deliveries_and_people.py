@@ -117,7 +117,7 @@ def test_the_agent_listens_in_a_group_when_that_is_allowed(page: Page, dash: Das
     row = page.get_by_role("region", name="Groups").get_by_role("row").filter(has_text=str(GROUP))
     expect(row).to_contain_text("undecided")
     press(row, "Allow")
-    notice(page, f"Allowed chat {GROUP}.")
+    notice(page, f"Allowed group {GROUP}.")
     page.reload()
     expect(page.locator(".notice")).to_have_count(0)
     expect(row).to_contain_text("yes")

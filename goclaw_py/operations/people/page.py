@@ -66,7 +66,8 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
             person = await control.people.approve(code, guest=role == "guest")
         except NotFound as error:
             facts = await service.facts(page, {})
-            typed = {"error": str(error), "code": code}
+            # The rest of the error is a command.
+            typed = {"error": error.text, "code": code}
             return service.answer(request, _FRAME, {**facts, **typed}, 404)
         return back_to("/people", f"approved {role} {person.sender.id}")
 
@@ -90,7 +91,8 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
         channel, account, chat = names
         allowed = fields["allowed"] == "yes"
         await control.people.allow_chat(channel, account, chat, allowed=allowed)
-        return back_to("/people", f"{'allowed' if allowed else 'denied'} chat {chat}")
+        what = "person" if fields.get("what") == "person" else "group"
+        return back_to("/people", f"{'allowed' if allowed else 'denied'} {what} {chat}")
 
     return [
         *service.routes(page),

@@ -273,6 +273,11 @@ class PageServices:
         self._counts: Mapping[str, int] = {}
         self._counted_s = -COUNTS_S
 
+    @property
+    def has_menu(self) -> bool:
+        """Whether there are pages besides the chat."""
+        return self._pages.has_menu
+
     def now(self) -> datetime:
         """Return the present instant."""
         return datetime.fromtimestamp(self._now_s(), UTC)

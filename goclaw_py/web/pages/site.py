@@ -187,7 +187,9 @@ class _Faults:
                 "path": request.url.path,
                 "error": text,
                 "status": status,
-                "back": _list_of(request.url.path, is_absent=status == 404),
+                "back": _list_of(request.url.path, is_absent=status == 404)
+                if self.service.has_menu
+                else ("/", "the chat"),
             }
             answer = self.service.answer(request, "error.html", facts, status)
         else:

@@ -30,7 +30,7 @@ async def test_a_new_token_is_shown_once(world: World, admin: Browser) -> None:
         "/tokens/create", name="ci", role="viewer", text="yes", days="90"
     )
     assert answer.status_code == 200
-    (secret,) = re.findall("<code>(goclaw_.+?)</code>", answer.text)
+    (secret,) = re.findall('<input id="secret" readonly value="(goclaw_.+?)"', answer.text)
     assert is_token(secret)
     assert secret not in await admin.says("/tokens", "grafana")
     assert answer.headers["cache-control"] == "no-store"

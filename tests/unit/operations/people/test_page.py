@@ -129,6 +129,13 @@ async def test_people_of_the_web_chat_are_listed_apart(browser: Browser) -> None
     assert 'id="person-web-default-ben"' not in page
 
 
+async def test_no_command_and_no_setting_is_named_where_a_page_does_it(browser: Browser) -> None:
+    answer = await browser.send_form("/people/approve", code="WRONG", role="guest")
+    assert "goclaw people list" not in answer.text
+    invited = await browser.send_form("/people/invite", name="ann")
+    assert "web.token" not in invited.text
+
+
 async def test_an_unknown_code_is_said_where_it_was_typed(browser: Browser) -> None:
     told = (
         *('role="alert">', "no valid pairing request has the code"),
@@ -214,6 +221,18 @@ async def test_a_button_does_what_it_says(
     assert answer.status_code == 303
     assert call in control.calls
     assert (await browser.get(answer.headers["location"])).status_code == 200
+
+
+async def test_a_decision_says_about_whom_or_what(browser: Browser, control: FakeControl) -> None:
+    """The buttons of people and groups use one form."""
+    control.crowd.known_chats = [fake_names.EVE, fake_names.FAMILY]
+    text = (await browser.get("/people")).text
+    for form, place in (("chat-telegram-default-50", "person"), ("group-", "group")):
+        row = text.partition(f'id="{form}')[2].partition("</tr>")[0]
+        hidden = dict(re.findall(r'name="(\w+)" value="([^"]*)"', row))
+        answer = await browser.send_form("/people/groups", **hidden)
+        said = (await browser.get(answer.headers["location"])).text
+        assert f"Denied {place} {hidden['chat']}." in said
 
 
 @pytest.mark.parametrize(("path", "fields"), [

@@ -544,6 +544,13 @@ async def test_a_changed_cookie_is_not_valid(house: House) -> None:
         assert (await browser.get("/chat")).headers["location"] == "/signed-out"
 
 
+async def test_an_error_leads_a_guest_back_to_the_page_they_have(house: House) -> None:
+    browser = await house.guest("ann")
+    for path in ("/none", "/chat/delete?name=none"):
+        said = await browser.says(path, '<a href="/">Back to the chat</a>', status=404)
+        assert "Back to Now" not in said
+
+
 async def test_without_the_database_nobody_is_let_in(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
