@@ -238,7 +238,8 @@ def test_a_reset_is_confirmed_in_a_terminal(
     assert ("reset", fakes.SESSION) not in database.calls
     assert goclaw("sessions", "reset", "console").code == 0
     assert goclaw("sessions", "reset", "console", "--yes").code == 0
-    assert asked == [f"Reset console local ({fakes.SESSION})? The agent forgets this conversation."] * 2
+    question = f"Reset console local ({fakes.SESSION})? The agent forgets this conversation."
+    assert asked == [question] * 2
     # What cannot be deleted is not asked about.
     got = goclaw("sessions", "delete", "api")
     assert (got.code, len(asked)) == (1, 2)
