@@ -18,7 +18,8 @@ from goclaw_py.core.errors import ApprovalClosed, NotFound
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.operations.control import Control
 from goclaw_py.records import ApprovalQuery
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
+from goclaw_py.web.pages.parameters import place
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN: Final = 50
 _MOST_WAITING: Final = 200

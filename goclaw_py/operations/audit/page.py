@@ -14,7 +14,8 @@ from starlette.routing import Route
 from goclaw_py.records import AuditEntry, AuditFilter
 from goclaw_py.records.audit import OK
 from goclaw_py.web.pages.filters import Field, ListFilters, params_of, time_range
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, row_place
+from goclaw_py.web.pages.parameters import row_place
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
 SHOWN: Final = 50
 _FIELDS: Final = ("who", "action", "subject")

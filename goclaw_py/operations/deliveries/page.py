@@ -40,6 +40,7 @@ from goclaw_py.web.pages.filters import (
     query_of,
     time_range,
 )
+from goclaw_py.web.pages.parameters import row_place
 from goclaw_py.web.pages.services import (
     Facts,
     Page,
@@ -48,7 +49,6 @@ from goclaw_py.web.pages.services import (
     changed_notice,
     fields,
     form,
-    row_place,
 )
 
 SHOWN: Final = 50

@@ -44,7 +44,8 @@ from goclaw_py.web.pages.filters import (
     params_of,
     time_range,
 )
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
+from goclaw_py.web.pages.parameters import place
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 _PARAMS: Final = params_of("agent")
 _LOG_FILTERS: Final = ("outcome", "range", "before")

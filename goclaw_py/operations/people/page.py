@@ -26,7 +26,8 @@ from goclaw_py.records import Chat, LastActivity, unapproved
 from goclaw_py.records.people import PersonId
 from goclaw_py.web.guard import LOCAL_NAMES
 from goclaw_py.web.pages.filters import Field, ListFilters, params_of
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
+from goclaw_py.web.pages.parameters import place
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 _FRAME: Final = "people/page.html"
 _FIELDS: Final = (Field("search", "Search", placeholder="name or id"),)

@@ -47,17 +47,8 @@ from goclaw_py.web.pages.filters import (
     selected,
     time_range,
 )
-from goclaw_py.web.pages.services import (
-    Facts,
-    Page,
-    PageServices,
-    Query,
-    WrongField,
-    back_to,
-    form,
-    place,
-    refused,
-)
+from goclaw_py.web.pages.parameters import WrongField, place, refused
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 _FILTERS: Final = tuple(one.name for one in fields(RunFilter))
 
@@ -207,6 +198,7 @@ async def _timeline(service: PageServices, query: Query) -> Facts:
         facts = pile(counts, since, until)
     return {
         "filters": filters,
+        "script": "charts.js",
         "span": "" if "from" in query else name,
         "moves": {
             "Earlier": (since - length / 2, until - length / 2),

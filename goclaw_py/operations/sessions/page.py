@@ -26,7 +26,8 @@ from goclaw_py.web.pages.filters import (
     one_of,
     params_of,
 )
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
+from goclaw_py.web.pages.parameters import place
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN: Final = 50
 HISTORY: Final = 100

@@ -20,8 +20,9 @@ from goclaw_py.runs.usage_report import (
     UsageRow,
 )
 from goclaw_py.web.pages.charts import Chart, Series, bar_chart
+from goclaw_py.web.pages.parameters import WrongField, refused
 from goclaw_py.web.pages.rendering import seconds, usd
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, WrongField, refused
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
 RANGES: Final = {"1d": 1, "3d": 3, "7d": 7, "30d": 30, "90d": 90}
 """How many days are shown, the fewest by hour. Runs are kept for 90 days."""

@@ -16,7 +16,8 @@ from goclaw_py.core.errors import NoGateway
 from goclaw_py.core.session_keys import CONSOLE
 from goclaw_py.operations.control import Control
 from goclaw_py.schedule.jobs.models import NOT_IN_NAMES, SLUG
-from goclaw_py.web.pages.services import PageServices, Query, back_to, refused
+from goclaw_py.web.pages.parameters import refused
+from goclaw_py.web.pages.services import PageServices, Query, back_to
 
 T = TypeVar("T")
 

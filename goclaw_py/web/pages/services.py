@@ -24,12 +24,13 @@ from starlette.routing import Route
 
 from goclaw_py.core.actors import acting
 from goclaw_py.core.errors import GoclawError
-from goclaw_py.core.pagination import MAX_CURSOR_CHARS, Cursor
-from goclaw_py.core.text import count, truncate
+from goclaw_py.core.pagination import MAX_CURSOR_CHARS
+from goclaw_py.core.text import count
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.web.api.streams import ClosedStream
-from goclaw_py.web.api.wire import MAX_BODY_BYTES, MAX_ROW_ID, PING, PING_S
+from goclaw_py.web.api.wire import MAX_BODY_BYTES, PING, PING_S
+from goclaw_py.web.pages.parameters import WrongField
 from goclaw_py.web.pages.rendering import THEMES, Pages
 from goclaw_py.web.roles import level_of
 
@@ -84,8 +85,6 @@ NOTICES: Final = {
 The address selects one of these, and says what ``{}`` in it is.
 """
 
-A_PAGE: Final = "a page of this list; begin at its first page"
-_SHOWN_CHARS: Final = 60
 
 ENDED: Final = "ended"
 _LEFT: Final = r"[\d,]{1,9} (was|were|had) [a-z]{1,12}( already)?"
@@ -398,19 +397,6 @@ class PageServices:
         return HTMLResponse(self.render(template, whole), status)
 
 
-class WrongField(HTTPException):
-    """A field of the form of a page has a wrong value: the page says so, and is shown without it.
-
-    Not for filters of rows that can be changed: an action for all rows that match would have them
-    all.
-    """
-
-    def __init__(self, field: str, text: str, detail: str) -> None:
-        super().__init__(422, detail)
-        self.field = field
-        self.text = text
-
-
 def notice_of(text: str) -> str:
     """Return the notice that an address selects, "" for one that is not ours."""
     word, _, changed = text.partition(" ")
@@ -487,28 +473,6 @@ def back_to(path: str, notice: str, /, **query: str) -> Response:
     The notice is one of ``NOTICES``; after a space follows what was changed, such as ``3 jobs``.
     """
     return RedirectResponse(f"{path}?{urlencode({**query, 'notice': notice})}", status_code=303)
-
-
-def refused(label: str, value: str, wanted: str) -> HTTPException:
-    """Return the error for a value in an address that cannot be used; ``label`` as on the page."""
-    return HTTPException(422, f"{label}: “{truncate(value, _SHOWN_CHARS)}” is not {wanted}")
-
-
-def place(text: str | None, *, keys: int = 1) -> Cursor | None:
-    """Parse the cursor of a list in an address. Raises ``HTTPException`` (422)."""
-    try:
-        return None if text is None else Cursor.parse(text, keys=keys)
-    except ValueError as error:
-        raise refused("Page", text or "", A_PAGE) from error
-
-
-def row_place(text: str | None) -> int | None:
-    """Parse the number of the row before a page of a list. Raises ``HTTPException`` (422)."""
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and int(text[:20]) <= MAX_ROW_ID):
-        raise refused("Page", text, A_PAGE)
-    return int(text)
 
 
 def _part_key(page: Page, query: Query) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ from goclaw_py.web.pages.filters import (
     params_of,
     query_of,
 )
+from goclaw_py.web.pages.parameters import place
 from goclaw_py.web.pages.services import (
     ENDED,
     Facts,
@@ -62,7 +63,6 @@ from goclaw_py.web.pages.services import (
     changed_notice,
     fields,
     form,
-    place,
 )
 
 SHOWN: Final = 50

@@ -48,8 +48,8 @@ from goclaw_py.records import (
     SessionQuery,
     StoredRun,
 )
+from goclaw_py.web.pages.parameters import refused
 from goclaw_py.web.pages.rendering import Read
-from goclaw_py.web.pages.services import refused
 
 LISTED: Final = 100
 
