@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from goclaw_py.agents.command import CommandAgent
 from goclaw_py.agents.models import ModelAgent
 from goclaw_py.app.parts import build_agents
 from goclaw_py.config import load
+from goclaw_py.core.approvals import ApprovalPolicy, OnUncertain
 from goclaw_py.core.errors import SettingError
 from goclaw_py.core.ids import AgentName
 from goclaw_py.runs.agent_loop import AgentLoop
@@ -31,6 +33,8 @@ temperature = 0.5
 thinking = "low"
 context_window = 9000
 headers = { X-Team = "blue" }
+on_uncertain = "ask_user"
+approval = { ask = ["pay"], deny = ["rm"], allow = ["look"], timeout = "1h", approvers = "members" }
 [agents.main.mcp.files]
 command = ["files"]
 env = { KEY = "hunter2" }
@@ -50,6 +54,8 @@ def test_what_is_set_reaches_the_loop(tmp_path: Path) -> None:
     assert (spec.temperature, spec.thinking) == (0.5, Thinking.LOW)
     assert spec.context_window == 9000
     assert spec.headers == {"X-Team": "blue"}
+    asked = ApprovalPolicy(("pay",), ("rm",), ("look",), timeout_s=3600, members=True)
+    assert spec.approval == replace(asked, on_uncertain=OnUncertain.ASK_USER)
     headers = {"Authorization": "hunter2"}
     assert spec.mcp == {
         "files": McpServer(("files",), env={"KEY": "hunter2"}, tools=("search",), trusted=True),
