@@ -66,10 +66,19 @@ class FilePart:
 
     @property
     def text(self) -> str:
-        """Its replacement where only text can be used."""
+        """Its replacement for an agent where only text can be used."""
+        return f"[{self._name}, saved as {self.path}]"
+
+    @property
+    def placeholder(self) -> str:
+        """Its replacement for people, who need no place on this machine."""
+        return f"[{self._name}]"
+
+    @property
+    def _name(self) -> str:
         name = " ".join(self.name.split())
         of = " of the message replied to" if self.quoted else ""
-        return f"[{self.kind.value} “{name}”{of}, saved as {self.path}]"
+        return f"{self.kind.value} “{name}”{of}"
 
 
 MessagePart = TextPart | FilePart
@@ -190,6 +199,13 @@ class RunRequest:
     def prompt(self) -> str:
         """The texts of all parts, joined by newlines."""
         return "\n".join(part.text for part in self.parts)
+
+    @property
+    def stored_prompt(self) -> str:
+        """The same as it is stored in the history, which people read."""
+        return "\n".join(
+            part.placeholder if isinstance(part, FilePart) else part.text for part in self.parts
+        )
 
     @property
     def own_texts(self) -> str:

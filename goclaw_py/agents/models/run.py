@@ -150,7 +150,7 @@ class ModelRun:
             inputs, request, with_interrupted=not request.steps or replay is None
         )
         self._reply = Reply(self._emit, self._tools, self._replay)
-        self._trace = Trace(request.prompt)
+        self._trace = Trace(request.stored_prompt)
         self._mistakes = Mistakes()
         self._has_answered = False
         self._history: list[ModelMessage] = []
@@ -295,7 +295,7 @@ class ModelRun:
         return AgentResult(
             said,
             entries=to_entries(
-                self._request.prompt,
+                self._request.stored_prompt,
                 text,
                 messages,
                 mark=context.mark,
