@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from goclaw_py.chat.access import access_texts
@@ -34,6 +36,7 @@ from goclaw_py.records import (
     NewPairing,
     PairingRequest,
     SeenChat,
+    StoredEntry,
     ToolCall,
 )
 from goclaw_py.records.people import AccessVerdict, about_request
@@ -111,11 +114,27 @@ def answered(
     return OutboundMessage(question.target, text, draft=external_id)
 
 
-def stopped_while_waiting(prompts: Sequence[str]) -> list[HistoryEntry]:
-    """Return the history entries of turns that were stopped while they waited for an answer."""
-    note = texts.interrupted_note(Outcome.CANCELLED)
-    roles = ((Role.USER, "\n".join(filter(None, prompts))), (Role.ASSISTANT, note))
-    return [HistoryEntry(role, text) for role, text in roles] if prompts else []
+@dataclass(frozen=True, slots=True)
+class StoppedMessage:
+    """The text of a message whose run had asked a person, and was stopped."""
+
+    run: RunId
+    received_at: datetime
+    text: str
+
+
+def stopped_while_waiting(messages: Sequence[StoppedMessage], now: datetime) -> list[StoredEntry]:
+    """Return the history of turns that were stopped while they waited for an answer.
+
+    The messages of a turn, which stand together, are its prompt, at the time of the first one.
+    """
+    note = HistoryEntry(Role.ASSISTANT, texts.interrupted_note(Outcome.CANCELLED))
+    entries: list[StoredEntry] = []
+    for run, group in groupby(messages, attrgetter("run")):
+        turn = list(group)
+        prompt = HistoryEntry(Role.USER, "\n".join(filter(None, (one.text for one in turn))))
+        entries += [StoredEntry(prompt, turn[0].received_at, run), StoredEntry(note, now, run)]
+    return entries
 
 
 @dataclass(frozen=True, slots=True)

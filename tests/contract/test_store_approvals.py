@@ -24,6 +24,7 @@ from goclaw_py.core.run_steps import DecisionStep, NewMessagesStep, ResponseStep
 from goclaw_py.records import (
     ApprovalQuery,
     DeadLetterQuery,
+    InboxKind,
     InboxRow,
     IncomingState,
     NewApproval,
@@ -34,8 +35,22 @@ from goclaw_py.records import (
     SessionState,
     SubagentTask,
 )
+from goclaw_py.records.rewind import CommandAnswer
 from tests.support.harness import until
-from tests.support.stores import AGENT, ANN, PLACES, T0, A, World, at, key_of, listen, new_run, say
+from tests.support.stores import (
+    AGENT,
+    ANN,
+    PLACES,
+    T0,
+    A,
+    World,
+    at,
+    inbox,
+    key_of,
+    listen,
+    new_run,
+    say,
+)
 
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
@@ -227,7 +242,7 @@ async def test_after_its_time_a_question_counts_as_denied(world: World) -> None:
 
 @pytest.mark.parametrize("everything", [False, True])
 async def test_a_stop_ends_what_waits_for_an_answer(world: World, *, everything: bool) -> None:
-    await waits(world, question())
+    first = await waits(world, question())
     (second,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r2", second, started_at=at(5)), node=A)
     await world.a.finish_run(asking("r2", question("q2")), node=A)
@@ -243,8 +258,32 @@ async def test_a_stop_ends_what_waits_for_an_answer(world: World, *, everything:
     stopped = await world.a.decide_approval(ApprovalId("q1"), Decision.ONCE, by="Ann", now=at(13))
     assert stopped is None
     assert await pending(world) == []
-    texts = [stored.entry.text for stored in await world.a.history(ANN_S)]
-    assert texts == ["\n".join([second.message.text] * done), "[cancelled]"]
+    history = [(one.entry.text, one.run_id, one.at) for one in await world.a.history(ANN_S)]
+    turns = (("r1", first), ("r2", second))[:done]
+    assert history == [
+        line
+        for run, row in turns
+        for line in ((row.message.text, run, row.received_at), ("[cancelled]", run, at(12)))
+    ], "at its own time, as of the run that asked"
+    ended = await world.a.unanswered(ANN_S, ended=True)
+    assert [(one.id, one.run_id) for one in reversed(ended)] == [
+        (row.id, run) for run, row in turns
+    ]
+
+
+async def test_a_turn_that_was_stopped_while_it_waited_begins_again(world: World) -> None:
+    """It may have been edited, so what its run had done by then is not continued."""
+    row = await waits(world, question())
+    await world.a.stop_approvals(ANN_S, everything=False, sender=None, now=at(12))
+    edited = {row.id: replace(row.message, text="other")}
+    typed = inbox("undo", kind=InboxKind.COMMAND)
+    (command,) = (await world.a.accept([typed], node=A, now=at(13))).rows
+    answer = CommandAnswer(command.id, ())
+    assert await world.a.undo_turn(
+        ANN_S, RunId("r1"), answer=answer, again=edited, now=at(13), node=A
+    )
+    begun = await world.a.begin_run(new_run("r3", row, started_at=at(14)), node=A)
+    assert (begun.steps, begun.cut_calls) == ((), ())
 
 
 async def test_what_is_allowed_for_longer_is_not_asked_again(world: World) -> None:

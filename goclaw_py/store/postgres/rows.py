@@ -311,6 +311,15 @@ def draft(row: Row) -> Draft:
     return from_row(Draft, row, target=from_row(Target, row))
 
 
+def stored_entry_columns(entries: Sequence[StoredEntry]) -> tuple[object, ...]:
+    """Return the columns of history entries with their times and runs."""
+    return (
+        *entry_columns([one.entry for one in entries]),
+        [one.at for one in entries],
+        [one.run_id for one in entries],
+    )
+
+
 def entry_columns(entries: Sequence[HistoryEntry]) -> tuple[object, ...]:
     """Return the columns of history entries."""
     return (

@@ -204,11 +204,11 @@ where root_run = any (array(select id from runs where occurrence = any ($1::text
 returning *;
 
 -- name: end_waiting
--- End the messages of stopped runs.
+-- End the messages of stopped runs, and let them belong to these.
 update inbox
-set state = 'done', outcome = 'cancelled', reason = $3, finished_at = $2
+set state = 'done', outcome = 'cancelled', reason = $3, finished_at = $2, run_id = last_run
 where state = 'waiting' and last_run = any ($1::text[])
-returning id, message;
+returning id, message, run_id, received_at;
 
 -- name: is_granted
 -- Return a row if a tool is allowed.

@@ -277,7 +277,13 @@ select
         select row_id
         from unnest(begun.inbox) as row_id
         where not exists (select from waiting where waiting.id = row_id)
-    ) as ended, begun.follows,
+    ) as ended,
+    -- One that was stopped while it asked is not continued: it may have had another prompt.
+    case
+        when begun.follows is not null and not exists (
+            select from approvals where root_run = begun.follows and decision = 'stopped'
+        ) then begun.follows
+    end as follows,
     null::bigint as place, null::text as role, null::text as text, null::bytea as native,
     null::text as format
 from begun
@@ -319,7 +325,12 @@ select
         where (
             select i.state = 'pending' or i.run_id = r.id from inbox as i where i.id = row_id
         ) is not true
-    ) as ended, r.follows,
+    ) as ended,
+    case
+        when r.follows is not null and not exists (
+            select from approvals where root_run = r.follows and decision = 'stopped'
+        ) then r.follows
+    end as follows,
     h.id as place, h.role, h.text, h.native, h.format
 from runs as r
 join sessions as s on s.key = $2
@@ -586,11 +597,12 @@ where r.id = $1 and r.outcome is null and s.key = r.session and s.epoch = r.epoc
   );
 
 -- name: remember
--- Appends to a session's history outside of any run, in the given order.
-insert into history (session, epoch, role, text, native, format, at, files)
-select $1, $2, e.role, e.text, e.native, e.format, $3, e.files
-from unnest($4::text[], $5::text[], $6::bytea[], $7::text[], $8::jsonb[])
-    with ordinality as e (role, text, native, format, files, ordinal)
+-- Appends to a session's history while none of these runs is in progress, in the given order.
+insert into history (session, epoch, role, text, native, format, files, at, run_id)
+select $1, $2, e.role, e.text, e.native, e.format, e.files, e.at, e.run_id
+from unnest(
+    $3::text[], $4::text[], $5::bytea[], $6::text[], $7::jsonb[], $8::timestamptz[], $9::text[]
+) with ordinality as e (role, text, native, format, files, at, run_id, ordinal)
 order by e.ordinal;
 
 -- name: reset

@@ -11,7 +11,7 @@ from goclaw_py.core.ids import AgentName, ApprovalId, OccurrenceId, RunId, Sessi
 from goclaw_py.core.outcomes import Outcome, stop_reason
 from goclaw_py.core.pagination import FOUND
 from goclaw_py.core.run_steps import DecisionStep
-from goclaw_py.records import WAITING_APPROVALS, ApprovalQuery, Notice, RunEnd, StoredEntry
+from goclaw_py.records import WAITING_APPROVALS, ApprovalQuery, Notice, RunEnd
 from goclaw_py.schedule.jobs.execution_models import Why
 from goclaw_py.store import rules
 from goclaw_py.store.text import storable
@@ -147,15 +147,16 @@ class MemoryApprovals(MemoryPart):
         for record in waiting:
             if record.root in turns:
                 await _answer(self._db, record, Decision.STOPPED, "", now)
-        rows = [row for run in turns for row in _unpark_rows(self._db, run)]
-        for row in rows:
-            reason = stop_reason(everything=everything)
-            self._db.end_row(row, Outcome.CANCELLED, reason, now)
+        stopped = [(run, row) for run in turns for row in _unpark_rows(self._db, run)]
+        for run, row in stopped:
+            row.run_id = run
+            self._db.end_row(row, Outcome.CANCELLED, stop_reason(everything=everything), now)
         if turns:
-            entries = rules.stopped_while_waiting([row.message.text for row in rows])
+            said = [
+                rules.StoppedMessage(run, row.received_at, row.message.text) for run, row in stopped
+            ]
             owner = self._db.sessions[session]
-            written = (StoredEntry(entry, now, None) for entry in entries)
-            self._db.remember(owner, owner.epoch, written)
+            self._db.remember(owner, owner.epoch, rules.stopped_while_waiting(said, now))
             self._db.close_abandoned_drafts(now)
         return len(turns)
 

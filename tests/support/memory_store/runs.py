@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
+from goclaw_py.core.approvals import Decision
 from goclaw_py.core.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import HistoryEntry, InboundMessage, Role
@@ -66,6 +67,11 @@ class MemoryRuns(MemoryPart):
             raise Fenced(f"run {run.id} is not this node's any more")
         draft = self._db.drafts.get(run.id)
         follows = self._db.runs[run.id].follows
+        if any(
+            one.root == follows and one.approval.decision is Decision.STOPPED
+            for one in self._db.approvals.questions.values()
+        ):
+            follows = None
         calls, used = self._db.interrupted_work(follows)
         read = [one for one in session.current() if one.id > session.summarized_upto]
         return RunStartResult(

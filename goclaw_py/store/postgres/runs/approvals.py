@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from operator import itemgetter
 
 import orjson
 
@@ -139,11 +138,19 @@ class PostgresApprovals(PostgresPart):
             stopped = await connection.fetch(_SQL["stop"], turns, now)
             reason = stop_reason(everything=everything)
             ended = await connection.fetch(_SQL["end_waiting"], turns, now, reason)
-            ended.sort(key=itemgetter("id"))
-            said = [inbound(row["message"]).text for row in ended]
-            entries = rules.stopped_while_waiting(said)
+            ended.sort(key=lambda row: (turns.index(row["run_id"]), row["id"]))
+            messages = [
+                rules.StoppedMessage(
+                    row["run_id"], row["received_at"], inbound(row["message"]).text
+                )
+                for row in ended
+            ]
+            entries = rules.stopped_while_waiting(messages, now)
             await connection.fetch(
-                _RUNS["remember"], session, locked["epoch"], now, *rows.entry_columns(entries)
+                _RUNS["remember"],
+                session,
+                locked["epoch"],
+                *rows.stored_entry_columns(entries),
             )
             for row in stopped:
                 await _show(connection, row, now=now)

@@ -14,7 +14,7 @@ from goclaw_py.core.errors import Fenced, LeaseExpired, RunNotStarted, StoreErro
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import HistoryEntry
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.records import NewRun, Notice, RunEnd, RunSoFar, RunStartResult
+from goclaw_py.records import NewRun, Notice, RunEnd, RunSoFar, RunStartResult, StoredEntry
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
@@ -23,7 +23,7 @@ from goclaw_py.store.postgres.delivery.drafts import close_abandoned
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.pool import Pool, Row
-from goclaw_py.store.postgres.rows import entry_columns
+from goclaw_py.store.postgres.rows import entry_columns, stored_entry_columns
 from goclaw_py.store.postgres.runs import steps
 from goclaw_py.store.postgres.runs.approvals import ask
 from goclaw_py.store.postgres.runs.beginnings import (
@@ -276,9 +276,8 @@ class PostgresRuns(PostgresPart):
                 _INBOX["settle"], list(rows), Outcome.COMPLETED, None, now, None
             )
             if session is not None and (ended or not rows):
-                await connection.fetch(
-                    _SQL["remember"], key, session["epoch"], now, *entry_columns([entry])
-                )
+                columns = stored_entry_columns([StoredEntry(entry, now, None)])
+                await connection.fetch(_SQL["remember"], key, session["epoch"], *columns)
 
 
 def _session_of(beginning: _Beginning) -> tuple[SessionKey]:
