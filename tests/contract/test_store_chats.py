@@ -34,6 +34,7 @@ from goclaw_py.records import (
     Unmentioned,
 )
 from goclaw_py.records import LastActivity as HeardThere
+from goclaw_py.records.rewind import CommandAnswer
 from tests.support.stores import (
     AGENT,
     ANN,
@@ -514,6 +515,32 @@ async def test_commands_and_their_answers_stand_beside_the_history(world: World)
         "Mode: steer",
     ]
     assert await world.b.asides(key_of(BOB)) == []
+
+
+async def test_an_undone_turn_begins_no_new_conversation(world: World) -> None:
+    """Found by use: commands above a turn vanished when it was answered again."""
+    await do_command(world, 1, "/status", say("Nothing runs."))
+    (dropped,) = (await world.a.accept([inbox(2)], node=A, now=at(2))).rows
+    await world.a.settle([dropped.id], Outcome.CANCELLED, now=at(2))
+    (row,) = (await world.a.accept([inbox(3)], node=A, now=at(3))).rows
+    await world.a.begin_run(new_run("r1", row), node=A)
+    last = replace(end("r1"), history=(entry("hello"),), finished_at=at(4), asked_at=at(3))
+    await world.a.finish_run(last, node=A)
+    typed = inbox(5, text="/undo", kind=InboxKind.COMMAND)
+    (command,) = (await world.a.accept([typed], node=A, now=at(5))).rows
+    assert await world.a.undo_turn(
+        key_of(ANN), RunId("r1"), answer=CommandAnswer(command.id, ()), now=at(5), node=A
+    )
+    said = [text for _, text in await said_aside(world)]
+    assert said == ["/status", "Nothing runs.", "/undo"]
+    (ended,) = await world.a.unanswered(key_of(ANN), ended=True)
+    assert ended.id == dropped.id
+    (row,) = (await world.a.accept([inbox(6)], node=A, now=at(6))).rows
+    await world.a.begin_run(new_run("r2", row), node=A)
+    await world.a.finish_run(replace(last, id=RunId("r2"), asked_at=at(6)), node=A)
+    await world.a.reset_session(key_of(ANN), now=at(9))
+    assert await said_aside(world) == []
+    assert await world.a.unanswered(key_of(ANN), ended=True) == []
 
 
 async def test_what_failed_runs_said_stands_beside_the_history(world: World) -> None:

@@ -155,7 +155,8 @@ with here as (
         greatest(s.created_at, (
             select h.at
             from history as h
-            where h.session = s.key and h.epoch < s.epoch
+            -- What was undone has a negative epoch.
+            where h.session = s.key and h.epoch < s.epoch and h.epoch >= 0
             order by h.epoch desc, h.id desc
             limit 1
         )) as since

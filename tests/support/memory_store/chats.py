@@ -41,8 +41,7 @@ class MemoryChats(MemoryPart):
         here = self._db.sessions.get(storable(session))
         if here is None:
             return []
-        before = [one.entry.at for one in here.history if one.epoch < here.epoch]
-        since = max([here.created_at, *before[-1:]])
+        since = max(filter(None, (here.created_at, here.before_reset())))
         runs = [run for run in self._db.runs.values() if run.new.session == here.key]
         runs.sort(key=lambda run: (run.new.started_at, run.new.id))
         failed = {one.new.id for one in runs[-limit:] if one.end and one.end.outcome in _FAILED}

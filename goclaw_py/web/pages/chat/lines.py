@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Final
 
@@ -16,6 +16,9 @@ from goclaw_py.core.messages import Attachment, HistoryEntry, Role
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import Aside, StoredEntry, StoredRun, Unanswered
+
+SHOWN: Final = 50
+"""The most entries of the history that are shown: the newest."""
 
 _AGAIN: Final = re.compile(r"/undo [0-9a-f-]{32,} (again|edit\b.*)", re.DOTALL)
 """The commands of the buttons of the page for a turn that is answered again."""
@@ -28,6 +31,16 @@ _NOTES: Final = {texts.interrupted_note(outcome): outcome for outcome in Outcome
 """The last lines of entries of runs that have not completed: the agent reads them."""
 _QUIET: Final = (Outcome.CANCELLED, Outcome.DROPPED)
 """Outcomes that a person, or the queue mode of the chat, has wanted."""
+_DROPPED: Final[Mapping[Reason | None, str]] = {
+    Reason.STOPPED: "stopped while it waited",
+    Reason.STOPPED_ALL: "stopped while it waited",
+    Reason.QUEUE_FULL: "the queue was full",
+    Reason.QUEUE_DROPPED: "the queue was full, and it was the oldest",
+    Reason.NEWER_MESSAGE: "a newer message replaced it",
+    Reason.LANE_CLOSED: "nothing new was accepted",
+    Reason.DRAINING: "nothing new was accepted",
+}
+"""Why a message was dropped, in words for people who chat."""
 _ORIGIN: Final = re.compile(r"\[(from the (?:heartbeat|job “[^”\n]*”)|sent by [^\]\n]+)\]\n")
 """How the history marks what came without a question: the agent reads that, and people read it
 beside the name."""
@@ -42,12 +55,15 @@ class Line:
         problem: Why there is no answer, "" if there is one or may come.
         is_quiet: Whether the problem is what somebody wanted.
         files: The names of files that no run has taken yet.
-        message: The id of a message that no run answers yet, or of a command, as its terminal has
+        message: The id of a message that is in no history, or of a command, as its terminal has
             chosen it.
         receipt: The id of a message that is in no history, by which its buttons name it.
         is_remembered: Whether it is an entry of the history, which the agent reads.
         is_markdown: Whether its text is Markdown; else it is shown as it is.
         is_answered: Whether it is an answered question of a tool.
+        is_dropped: Whether it is a message that no run has begun with, and none will.
+        is_last: Whether it belongs to the last turn of the history, which can be undone. Others may
+            stand below it: it may have begun before them, and ended after them.
     """
 
     entry: StoredEntry
@@ -60,6 +76,8 @@ class Line:
     is_remembered: bool = True
     is_markdown: bool = True
     is_answered: bool = False
+    is_dropped: bool = False
+    is_last: bool = False
 
     @property
     def text(self) -> str:
@@ -89,7 +107,7 @@ def lines_of(
 ) -> list[Line]:
     """Return a conversation: its history, the messages without an answer, and what is beside it.
 
-    A message that ended before the history begins belongs to an earlier conversation.
+    A message that was dropped stands where it came, also if nothing was answered since.
     """
     by_id = {run.id: run for run in runs}
     last = {one.run_id: one for one in history if one.run_id}
@@ -99,11 +117,15 @@ def lines_of(
         if one.entry.text != texts.interrupted_note(Outcome.INTERRUPTED)
     ]
     if queue is not None:
-        ended = [one for one in queue.unanswered if history and one.received_at >= history[0].at]
+        begins_at = _begin(history, asides)
+        ended = [one for one in queue.unanswered if one.received_at >= begins_at]
         missing = [one for one in (*ended, *queue.messages) if one.run_id not in last]
         found += [_missing(one, by_id.get(one.run_id) if one.run_id else None) for one in missing]
     shown = {None, *(line.entry.run_id for line in found)}  # the others were undone
     beside = _asides([one for one in asides if one.run_id in shown], history, by_id)
+    # Of a turn that was stopped while it asked, the line of the turn says so.
+    stopped = {one.at for one in history if _NOTES.get(_note(one.entry.text)) is Outcome.CANCELLED}
+    beside = [one for one in beside if not (one.is_answered and one.entry.at in stopped)]
     found = [*_without_explained(found, beside), *beside]
     begun: dict[RunId | None, datetime] = {}
     for line in found:
@@ -118,24 +140,44 @@ def lines_of(
         if line.is_answered:
             # Above the answer of the run that went on with it.
             spans = ((begun[run], one.at) for run, one in last.items() if run in begun)
-            return next((since for since, until in spans if since <= at < until), at), at
+            return next((since for since, until in spans if since <= at <= until), at), at
         if line.entry.entry.role is Role.ASSISTANT and line.entry.run_id not in begun:
-            # What was said while a question waited for its answer stands between them.
+            # What was said while a question waited for its answer stands between them. Of a turn
+            # that is answered again, what a job or a heartbeat has said before that does not.
             before = bisect_right(asked, at, key=attrgetter("at"))
             question = asked[before - 1].run_id if before else None
+            run = by_id.get(question) if question else None
+            if line.origin and run and run.id in last and at < run.submitted_at:
+                return begun[run.id], last[run.id].at + timedelta(microseconds=1)
             return begun.get(question, at), at
         # An answer stands below what it answers, also if more was said meanwhile.
         return begun.get(line.entry.run_id, at), at
 
-    return sorted(found, key=place)
+    latest = next((one.run_id for one in reversed(history) if one.run_id), None)
+    return [
+        replace(line, is_last=True) if latest and line.entry.run_id == latest else line
+        for line in sorted(found, key=place)
+    ]
+
+
+def _begin(history: Sequence[StoredEntry], asides: Sequence[Aside]) -> datetime:
+    """Return when the shown part of the conversation begins: it was reset, or more is stored."""
+    resets = [one.at for one in asides if one.role is Role.USER and _NEW.match(one.text)]
+    full = [history[0].at] if len(history) >= SHOWN else []
+    return max((*resets[-1:], *full), default=datetime.min.replace(tzinfo=UTC))
 
 
 def _line(entry: StoredEntry, run: StoredRun | None) -> Line:
-    # A copy of a conversation, or an old one, has the entries of runs without the runs.
-    outcome = run.outcome if run else _NOTES.get(_note(entry.entry.text))
+    # A copy of a conversation, or an old one, has the entries of runs without the runs. A run that
+    # asked a person was interrupted, and may have been stopped while it waited.
+    if run is None or run.outcome is Outcome.INTERRUPTED:
+        outcome = _NOTES.get(_note(entry.entry.text))
+        problem = _problem(outcome, None, None)
+    else:
+        outcome = run.outcome
+        problem = _problem(outcome, run.reason, run.error)
     if outcome in _ANSWERED:
         return Line(entry, run)
-    problem = _problem(outcome, run.reason, run.error) if run else _problem(outcome, None, None)
     return Line(entry, run, problem, outcome in _QUIET)
 
 
@@ -148,18 +190,20 @@ def _note(text: str) -> str:
 def _missing(one: Unanswered, run: StoredRun | None) -> Line:
     entry = HistoryEntry(Role.USER, one.message.markdown)
     is_over = one.outcome not in _ANSWERED
+    is_dropped = one.outcome in _QUIET and one.run_id is None
     problem = _problem(one.outcome, one.reason, run.error if run else None) if is_over else ""
-    names = tuple(file.name for file in one.message.attachments)
-    stored = StoredEntry(entry, one.received_at, one.run_id)
-    own = "" if one.outcome else own_id(one)
+    if is_dropped:
+        why = _DROPPED.get(one.reason, (one.reason or "").replace("_", " "))
+        problem = f"Dropped: {why}." if why else "Dropped."
     return Line(
-        stored,
+        StoredEntry(entry, one.received_at, one.run_id),
         run,
         problem,
         one.outcome in _QUIET,
-        files=names,
-        message=own,
+        files=tuple(file.name for file in one.message.attachments),
+        message=own_id(one),
         is_remembered=False,
+        is_dropped=is_dropped,
     )
 
 

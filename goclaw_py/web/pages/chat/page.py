@@ -29,11 +29,10 @@ from goclaw_py.records import ApprovalQuery, RunQuery, StoredEntry
 from goclaw_py.schedule.jobs.models import MAX_TEXT_CHARS
 from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation, by_day
 from goclaw_py.web.pages.chat.files import file_address, is_picture
-from goclaw_py.web.pages.chat.lines import Line, lines_of, own_id
+from goclaw_py.web.pages.chat.lines import SHOWN, Line, lines_of, own_id
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
-SHOWN: Final = 50
 EXPORTED: Final = 5000
 """The most entries in an exported conversation: the newest."""
 

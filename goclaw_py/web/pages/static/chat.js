@@ -50,19 +50,33 @@ function add(role, content, run = "") {
   const time = element("time", { dateTime: new Date().toISOString() });
   const facts = element("small", {}, time);
   const page = at("tool").content.querySelector("a"); // a guest's page has no link to the run
-  if (isAnswer && run && page) facts.append(" · ", Object.assign(page.cloneNode(), { href: `/runs/${encodeURIComponent(run)}`, textContent: run.slice(0, 13) }));
+  if (isAnswer && run && page) facts.append(" · ", Object.assign(page.cloneNode(), { href: `/runs/${encodeURIComponent(run)}`, textContent: "Run" }));
   showTime(time);
   const head = element("p", { className: "by" }, element("strong", { textContent: isAnswer ? agent : "You" }), " ", facts);
   const item = element("li", { className: role }, head);
   if (content || isAnswer) item.append(element(isAnswer ? "div" : "pre", { className: isAnswer ? "words plain" : "", textContent: content }));
   item.append(element("small", { className: "place" }));
   addActs(item);
-  // An answer stands above the questions that came after its own.
-  let next = (isAnswer && run && items(":scope > li").findLast((one) => runOf(one) === run)?.nextElementSibling) || null;
-  while (next && !next.matches(".user")) next = next.nextElementSibling;
-  talk.insertBefore(item, next);
+  talk.insertBefore(item, isAnswer && run ? behind(run) : null);
   if (run) item.dataset.of = run;
+  item.classList.toggle("last", run !== "" && run === lastRun);
   return item;
+}
+
+// What follows the next line of a run. It stands above the questions that came after its own, and, of
+// a turn that is answered again, above all that was said since.
+function behind(run) {
+  const own = items(":scope > li").filter((one) => runOf(one) === run);
+  let next = own.at(-1)?.nextElementSibling ?? null;
+  if (!own.some(({ dataset }) => dataset.again)) while (next && !next.matches(".user")) next = next.nextElementSibling;
+  return next;
+}
+
+let lastRun = ""; // of the last turn that the agent remembers: only that can be undone
+
+function setLast(run) {
+  lastRun = run;
+  for (const item of items(":scope > li")) item.classList.toggle("last", run !== "" && item.dataset.of === run);
 }
 
 const questionOf = (id) => items("[data-message]").find(({ dataset }) => dataset.message === id);
@@ -108,8 +122,7 @@ function showTool(run, name, ok) {
     cards = element("li", { className: "tools" });
     cards.dataset.tools = run;
     const item = growing.get(run);
-    if (item) item.before(cards);
-    else talk.append(cards);
+    talk.insertBefore(cards, item ?? behind(run));
   }
   let card = [...cards.querySelectorAll("[data-running]")].find((one) => one.dataset.running === name);
   if (!card || ok === null) {
@@ -118,7 +131,7 @@ function showTool(run, name, ok) {
     card.querySelector("strong").textContent = name;
     // A guest's page has no link to the run.
     const link = card.querySelector("a");
-    if (link) Object.assign(link, { href: `/runs/${encodeURIComponent(run)}`, textContent: run.slice(0, 13) });
+    if (link) link.href = `/runs/${encodeURIComponent(run)}`;
     cards.append(card);
   }
   if (ok !== null) {
@@ -311,6 +324,14 @@ function edit(item) {
   text.focus();
 }
 
+// A message that was dropped changes nothing: it is typed again, behind what is typed already.
+function refill(item) {
+  text.value = [text.value, item.querySelector("pre")?.textContent].filter(Boolean).join("\n");
+  doing.textContent = item.querySelector(".files") ? "Its files have to be attached again." : "";
+  typed();
+  text.focus();
+}
+
 // The lines of this conversation as they are stored.
 async function stored() {
   const answer = await fetch(location.href);
@@ -336,6 +357,7 @@ async function catchUp() {
   for (const item of before) if (![runs, growing, working].some((some) => some.has(runOf(item)))) item.remove();
   const found = new Set();
   let last = null;
+  setLast(lines.find((line) => line.matches(".last"))?.dataset.of ?? "");
   for (const line of lines) {
     const { message } = line.dataset;
     const mine = items(":scope > li").find((item) => {
@@ -346,6 +368,7 @@ async function catchUp() {
       return said(item) === said(line); // its run has begun, or it was dropped
     });
     if (mine && runOf(line) && !runOf(mine)) mine.dataset.of = runOf(line);
+    if (mine && line.matches(".dropped")) mine.classList.add("dropped");
     const end = line.querySelector(":scope > :is(.problem, .hint)"); // why there is no answer
     if (mine && end && !mine.querySelector(":scope > :is(.problem, .hint)")) mine.querySelector(".place")?.before(end);
     if (!mine) {
@@ -363,7 +386,9 @@ async function catchUp() {
 
 // What is not in the answer of a turn is undone with it: why there was none.
 function reopen(item) {
+  if (item.dataset.of) item.dataset.again = "yes";
   delete item.dataset.of;
+  item.classList.remove("dropped");
   item.querySelector(":scope > :is(.problem, .hint)")?.remove();
 }
 
@@ -377,12 +402,12 @@ function reword(item, words, files = []) {
 // Lets the agent answer its last turn again, if that is this run; says why it cannot. The gateway
 // has the messages of the turn: the page sends only what one of them says now.
 async function again(run, line, files = []) {
-  const remembered = async () => (await stored()).map(({ dataset }) => dataset.run).filter(Boolean);
+  const remembered = async () => (await stored()).filter(({ dataset }) => dataset.run === run);
   try {
-    const runs = await remembered();
-    if (runs.at(-1) !== run) throw new Error(runs.includes(run) ? "another message came after it" : "it is not stored any more");
+    const turn = await remembered();
+    if (!turn.some((one) => one.matches(".last"))) throw new Error(turn.length ? "another message came after it" : "it is not stored any more");
     if (!(await say(line, files))) return false;
-    for (let attempt = 0; (await remembered()).includes(run); attempt += 1) {
+    for (let attempt = 0; (await remembered()).length; attempt += 1) {
       if (attempt === 10) throw new Error("the agent has not forgotten the last turn");
       await wait(300);
     }
@@ -410,7 +435,8 @@ talk.addEventListener("click", async ({ target }) => {
   const { act } = button.dataset;
   if (act === "copy") return copy(said(item), item.querySelector(".words, pre"), button.querySelector("span"));
   if (act === "fork") button.form.elements.run.value = run;
-  if (act === "edit") edit(item);
+  if (act === "edit" && item.matches(".dropped")) refill(item);
+  else if (act === "edit") edit(item);
   if (act !== "retry") return;
   if (items("li.user").some(({ dataset }) => dataset.of === run)) await again(run, `/undo ${run} again`);
   else doing.textContent = "This answers no message of this conversation.";
@@ -551,6 +577,7 @@ const events = {
     }
     growing.delete(run_id);
     showStop();
+    if (outcome !== "interrupted") setLast(run_id);
     if (outcome === "cancelled") stopped.set(run_id, at("stopped").content.firstElementChild.cloneNode(true));
     showStopped(run_id);
     // What is stored a moment later: that it has said nothing, or why it failed.
@@ -565,7 +592,10 @@ const events = {
       shown.add(receipt);
       if (!isOfStop) notifyOf(words || file?.name || "", receipt);
       const before = replaces && ofReceipt("li", replaces);
-      if (before) showAgain(before, receipt, words, buttons, rich);
+      if (before && words.endsWith(": ⏹ Stopped.")) {
+        before.remove(); // its turn says so, which is stored now
+        caught = catchUp();
+      } else if (before) showAgain(before, receipt, words, buttons, rich);
       // A question has a card; its answer then stands where it was asked.
       else if (isQuestion(buttons)) Object.assign(add("assistant", ""), { hidden: true }).dataset.receipt = receipt;
       else if (!isOfStop) {
@@ -575,7 +605,7 @@ const events = {
       }
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
-    if (!run_id && forgets) catchUp();
+    if (!run_id && (forgets || isOfStop)) caught = catchUp();
     forgets = false;
   },
   // Of a message that the page has, or gets as it catches up; one that was undone has gone.
@@ -667,7 +697,12 @@ at("chats").addEventListener("input", ({ target }) => target.id === "find" && fi
 document.addEventListener("part", () => {
   const places = new Map([...at("waits").children].map((one) => [one.dataset.id, one.textContent]));
   // A message whose run has begun waits no more, whatever was so a moment ago.
-  for (const item of items("[data-message]")) showPlace(item, (!item.dataset.of && places.get(item.dataset.message)) || "");
+  for (const item of items("[data-message]")) {
+    const place = (!item.dataset.of && places.get(item.dataset.message)) || "";
+    // Its run begins now, or it was dropped.
+    if (!place && item.matches(".waits")) setTimeout(() => runOf(item) || (caught = catchUp()), 1000);
+    showPlace(item, place);
+  }
   showStop();
   filter();
 });
@@ -805,6 +840,7 @@ log.addEventListener("click", ({ target }) => {
 at("stop").addEventListener("click", () => say("/stop", [], STOP + newId()));
 for (const body of items(".words")) addCopies(body);
 for (const item of items("li.user, li.assistant")) addActs(item);
+setLast(items("li.last")[0]?.dataset.of ?? "");
 form.hidden = false;
 // What a form has done is seen in the conversation.
 setTimeout(() => document.querySelector("main > .notice")?.remove(), 6000);

@@ -22,7 +22,7 @@ from goclaw_py.records import Aside, SessionQuery, StoredEntry, Unanswered
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.chat.conversations import LISTED, StoredConversation, by_day
-from goclaw_py.web.pages.chat.lines import lines_of
+from goclaw_py.web.pages.chat.lines import SHOWN, lines_of
 from goclaw_py.web.pages.chat.markdown import html_of
 from tests.support.apps import lend_api
 from tests.unit.web import fakes
@@ -105,10 +105,9 @@ def test_a_conversation_has_its_messages_without_an_answer_in_their_places() -> 
     failed = replace(ENDED, outcome=Outcome.FAILED, reason=None, error="boom_1")
     lost = Unanswered(5, said(5, "lost"), RunId("r2"), NOW + timedelta(seconds=3))
     lost = replace(lost, outcome=Outcome.LOST, reason=Reason.CRASHED)
-    old = replace(lost, message=said(6, "before /new"), received_at=NOW)
     known = replace(lost, message=said(7, "ask"), run_id=RUN_ID)
     waits = Unanswered(8, said(8, "waits"), None, NOW + timedelta(seconds=9))
-    queue = replace(QUEUE, unanswered=(lost, old, known), messages=(waits,))
+    queue = replace(QUEUE, unanswered=(lost, known), messages=(waits,))
     lines = lines_of(history, [failed, replace(failed, id=RunId("r2"))], queue)
     assert [(line.entry.entry.text, line.problem) for line in lines] == [
         ("ask", ""), ("(failed)", "failed: boom_1"), ("lost", "lost: crashed: boom_1"),
@@ -164,6 +163,39 @@ def test_what_is_said_before_an_answer_stands_above_it() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("submitted_s", "order"),
+    [
+        (1, ["ask", "The job is done.", "answer"]),
+        (4, ["ask", "answer", "The job is done."]),
+    ],
+)
+def test_what_a_job_says_stands_below_a_turn_that_is_answered_again(
+    submitted_s: int, order: list[str]
+) -> None:
+    """Found by use: the new answer stood far below its question."""
+    run = replace(ENDED, submitted_at=NOW + timedelta(seconds=submitted_s), reason=None)
+    run = replace(run, outcome=Outcome.COMPLETED)
+    of_a_job = StoredEntry(
+        HistoryEntry(Role.ASSISTANT, "[from the job “x”]\nThe job is done."),
+        NOW + timedelta(seconds=3),
+        None,
+    )
+    history = [of_a_job, entry(Role.USER, "ask", 1), entry(Role.ASSISTANT, "answer", 5)]
+    assert [line.text for line in lines_of(history, [run], None)] == order
+
+
+def test_the_last_turn_of_the_history_is_marked_wherever_it_stands() -> None:
+    """Found by use: a turn that ended late could be undone, and another one offered it."""
+    later = RunId("r2")
+    history = [entry(Role.USER, "who", 2, later), entry(Role.ASSISTANT, "Ann", 3, later)]
+    history += [entry(Role.USER, "save", 1), entry(Role.ASSISTANT, "Saved.", 5)]
+    lines = lines_of(history, [], None, [aside(Role.USER, "/status", 9)])
+    assert [(line.text, line.is_last) for line in lines] == [
+        ("save", True), ("Saved.", True), ("who", False), ("Ann", False), ("/status", False),
+    ]  # fmt: skip
+
+
 def test_an_answered_question_stands_above_the_answer_of_its_run() -> None:
     history = [entry(Role.USER, "write", 1), entry(Role.ASSISTANT, "Wrote it.", 5)]
     question = "🔐 May I call this tool?\n\nwrite_file\n\nFrom: Ann\n\n✅ Allowed once by Ann."
@@ -180,6 +212,60 @@ def test_what_was_said_before_a_new_conversation_is_not_shown() -> None:
     asides += [aside(Role.ASSISTANT, "Forgotten.", 3), aside(Role.USER, "/new", 4, "local:m:new")]
     assert [line.text for line in lines_of([], [], None, asides[:3])] == ["/New", "Forgotten."]
     assert lines_of([], [], None, asides) == [], "the message behind it begins it"
+    dropped = replace(QUEUE, messages=(), unanswered=(a_dropped(1, 1), a_dropped(4, 4)))
+    lines = lines_of([], [], dropped, asides[:3])
+    assert [line.text for line in lines] == ["/New", "Forgotten.", "dropped 4"]
+
+
+def a_dropped(number: int, after_s: int, reason: Reason | None = Reason.STOPPED) -> Unanswered:
+    """A message that was stopped before a run began with it."""
+    came_at = NOW + timedelta(seconds=after_s)
+    waited = Unanswered(number, said(number, f"dropped {number}"), None, came_at)
+    outcome = Outcome.CANCELLED if reason is Reason.STOPPED else Outcome.DROPPED
+    return replace(waited, outcome=outcome, reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (Reason.STOPPED, "Dropped: stopped while it waited."),
+        (Reason.NEWER_MESSAGE, "Dropped: a newer message replaced it."),
+        (Reason.TOO_DEEP, "Dropped: too deep."),
+        (None, "Dropped."),
+    ],
+)
+@pytest.mark.parametrize("is_answered_later", [False, True])
+def test_a_dropped_message_stays_where_it_came(
+    reason: Reason | None, words: str, *, is_answered_later: bool
+) -> None:
+    """Found by use: a message that was stopped while it waited was gone after a reload."""
+    history = [entry(Role.USER, "ask", 2), entry(Role.ASSISTANT, "answer", 3)]
+    dropped = replace(QUEUE, messages=(), unanswered=(a_dropped(1, 1, reason),))
+    first, *others = lines_of(history if is_answered_later else [], [], dropped)
+    assert (first.text, first.problem, first.message) == ("dropped 1", words, "1")
+    assert (first.is_dropped, first.is_quiet) == (True, True)
+    assert [line.text for line in others] == (["ask", "answer"] if is_answered_later else [])
+    full = [entry(Role.USER, f"ask {n}", 2 + n) for n in range(SHOWN)]
+    assert not any(line.is_dropped for line in lines_of(full, [], dropped)), "more is stored"
+
+
+def test_a_turn_that_was_stopped_while_it_asked_is_one_question_at_its_place() -> None:
+    """Found by use: it stood there twice, the second time as if it had just come."""
+    later = RunId("r2")
+    asked = replace(ENDED, outcome=Outcome.INTERRUPTED, reason=Reason.APPROVAL)
+    note = texts.interrupted_note(Outcome.CANCELLED)
+    history = [entry(Role.USER, "who", 2, later), entry(Role.ASSISTANT, "Ann", 3, later)]
+    history += [entry(Role.USER, "save", 1), entry(Role.ASSISTANT, note, 5)]
+    waited = replace(a_dropped(1, 1), message=said(1, "save"), run_id=RUN_ID)
+    question = "🔐 May I call this tool?\n\nwrite_file\n\nFrom: Ann\n\n⏹ Stopped."
+    beside = [aside(Role.ASSISTANT, question, 5)]
+    queue = replace(QUEUE, messages=(), unanswered=(waited,))
+    lines = lines_of(history, [asked], queue, beside)
+    assert [(line.text, line.problem) for line in lines] == [
+        ("save", ""), ("", "Stopped."), ("who", ""), ("Ann", ""),
+    ]  # fmt: skip
+    of_a_job = [aside(Role.ASSISTANT, question, 6)]
+    assert lines_of(history, [asked], queue, of_a_job)[-1].text == "write_file: ⏹ Stopped."
 
 
 def test_a_run_that_failed_is_explained_once_by_its_own_message() -> None:
@@ -218,12 +304,13 @@ def test_a_run_that_asked_a_person_is_no_line_of_its_own() -> None:
 
 
 async def test_the_page_shows_tools_problems_and_what_waits(browser: Browser) -> None:
-    told = ("read_file", "no result", "Stopped.", "dropped: queue dropped", "too much")
+    dropped = "Dropped: the queue was full, and it was the oldest."
+    told = ("read_file", "no result", "Stopped.", dropped, "too much")
     text = await browser.says("/chat?name=local", *told)
     assert text.count('<li class="user waits"') == 1, "a run answers the other one"
     assert '<small class="place">next</small>' in text
     assert 'href="/chat?name=local" title="local" aria-current="true"' in text
-    live = await browser.says("/chat?name=local", "next: waits for a slot of its lane", "data-busy")
+    live = await browser.says("/chat?name=local", "next: others are answered first", "data-busy")
     assert 'href="/sessions/view?key=agent%3Amain%3Aconsole%3Adirect%3Alocal"' in live
 
 
