@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from goclaw_py.core.approvals import ApprovalPolicy, ApprovalRequest, Decision, Permission
+from goclaw_py.core.run_events import NOT_MADE
 from goclaw_py.runs.toolbox import ToolSpec
 
 
@@ -33,7 +34,7 @@ CALL = Judgement()
 
 
 def _refused(why: str, advice: str = "") -> Judgement:
-    return Judgement(refusal=f"This call was not made: {why}{advice}", why=why)
+    return Judgement(refusal=f"{NOT_MADE}{why}{advice}", why=why)
 
 
 _DENIED = _refused("the settings of this agent deny the tool.")

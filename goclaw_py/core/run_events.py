@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from typing import Final
 
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import Target
@@ -74,6 +75,10 @@ class ToolStarted:
     arguments: str
     side_effects: bool = True
     key: str = ""
+
+
+NOT_MADE: Final = "This call was not made: "
+"""How the result of a call begins that a person, or the settings, have denied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +171,16 @@ class RunText:
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
-    """A run calls a tool, or the call returned; ``ok`` is None while it is running."""
+    """A run calls a tool, or the call returned; ``ok`` is None while it is running.
+
+    ``denied``: it was not made, as a person or the settings have denied it; ``ok`` is False then.
+    """
 
     run_id: RunId
     target: Target
     name: str
     ok: bool | None = None
+    denied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,10 +119,10 @@ from goclaw_py.records.runs import (
     StoredRun,
     SubagentTask,
     Summary,
-    ToolCall,
 )
 from goclaw_py.records.settings import NewSettingEdit, SettingEdit, SettingStore
 from goclaw_py.records.tokens import SignIn, SignInMethod, SignInStore, Token, TokenStore
+from goclaw_py.records.tool_calls import ToolCall
 from goclaw_py.records.upkeep import RetentionReport, UpkeepStore
 from goclaw_py.records.web_links import WebLink, WebLinkStore
 from goclaw_py.records.work import NewWork, StoredWorkItem, WorkState, WorkStore

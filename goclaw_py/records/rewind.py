@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, Target
 from goclaw_py.core.run_steps import RunStep
-from goclaw_py.records.runs import ToolCall
+from goclaw_py.records.tool_calls import ToolCall
 
 NO_MESSAGES: Final[Mapping[int, InboundMessage]] = MappingProxyType({})
 

@@ -34,6 +34,7 @@ from goclaw_py.records.filters import (
     SessionQuery,
 )
 from goclaw_py.records.inbox import DroppedMessage
+from goclaw_py.records.tool_calls import ToolCall
 from goclaw_py.runs.usage_report import (
     MAX_GROUPS,
     DaySpan,
@@ -92,24 +93,6 @@ class NewRun:
     durable: bool = True
     """Whether the start must survive a crash of the database server. If not, the store may return
     before the disk has it; every later write of the run is durable and includes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A tool call of a run. ``ok`` is None if the call did not return.
-
-    ``arguments`` is JSON text; it and ``result`` may be truncated. ``uncertain``: an interrupted
-    run had started it, and its outcome is unknown.
-    """
-
-    name: str
-    arguments: str
-    started_at: datetime
-    side_effects: bool = True
-    seconds: float | None = None
-    ok: bool | None = None
-    result: str = ""
-    uncertain: bool = False
 
 
 @value(frozen=True, slots=True)

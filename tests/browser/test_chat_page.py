@@ -434,6 +434,27 @@ def test_an_answer_stands_before_the_messages_that_wait(page: Page) -> None:
     assert page.locator("#talk > li").evaluate_all(ROLES) == 2 * ["user", "assistant"]
 
 
+def test_a_message_that_is_stopped_while_it_waits_stays_and_is_sent_again(page: Page) -> None:
+    """Found by use: it looked as if it was sent, and was gone with its text after a reload."""
+    page.goto("/chat/new")
+    live(page)
+    send(page, "slow 600")
+    expect(page.locator("#stop")).to_be_visible()
+    send(page, "echo a long question")
+    expect(page.locator("li.waits")).to_have_count(1)
+    send(page, "/stopall")
+    dropped = page.locator("li.dropped")
+    for _ in range(2):
+        expect(dropped).to_contain_text("Dropped: stopped while it waited.")
+        page.reload()
+        live(page)
+    act(page, "li.dropped", "Edit and send again")
+    expect(page.get_by_label("Message")).to_have_value("echo a long question")
+    page.get_by_label("Message").press("Enter")
+    expect(answers(page).last).to_have_text("a long question")
+    expect(dropped).to_have_count(1)
+
+
 @pytest.mark.parametrize(("screen", "lines"), [(PHONE, 2), (WIDE, 1)], ids=str)
 def test_enter_sends_where_a_keyboard_has_shift(sized: Page, lines: int) -> None:
     box = sized.get_by_label("Message")

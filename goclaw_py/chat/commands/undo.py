@@ -74,7 +74,11 @@ async def _undo(use: CommandUse) -> str:
         again = await _messages(use, turn.run, named)
         if not again:
             return NOT_STORED
-    did = [_call(call.name, call.arguments, ok=call.ok) for call in turn.calls if call.side_effects]
+    did = [
+        _call(call.name, call.arguments, ok=call.ok)
+        for call in turn.calls
+        if call.side_effects and not call.is_denied
+    ]
     undone_text = _undone(turn.prompt, did)
     if not repeats:
         undone_text = with_unread(undone_text, message, _words_read(use.command))

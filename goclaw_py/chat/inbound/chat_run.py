@@ -28,6 +28,7 @@ from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.core.retry import retry_until_available, until_stored
 from goclaw_py.core.run_events import (
+    NOT_MADE,
     RunStarted,
     RunText,
     RunTool,
@@ -446,7 +447,9 @@ class ChatRunExecutor:
                 self._dispatcher.had_effect(turn.id)
                 self._drafts.signal(turn, RunTool(turn.id, turn.target, event.name))
             case ToolEnded():
-                self._drafts.signal(turn, RunTool(turn.id, turn.target, event.name, event.ok))
+                denied = not event.ok and event.result.startswith(NOT_MADE)
+                tool = RunTool(turn.id, turn.target, event.name, event.ok, denied)
+                self._drafts.signal(turn, tool)
             case ValueStep():
                 self._dispatcher.had_effect(turn.id)
             case _:

@@ -195,7 +195,7 @@ def done_before(calls: Sequence[ToolCall]) -> str:
             unknown.pop((call.name, call.arguments), None)
     parts = {
         "completed": [call for call in calls if call.ok],
-        "failed": [call for call in calls if call.ok is False and not call.uncertain],
+        "failed": [call for call in calls if call.has_failed],
         "outcome unknown": list(unknown.values()),
     }
     said = [f"{what}: {_tools(called)}" for what, called in parts.items() if called]

@@ -171,8 +171,8 @@ class MarkdownTranscript:
                 return ""
             case RunText(run_id, _, text):
                 return self._stream(run_id, text)
-            case RunTool(_, _, name, ok):
-                failed = "" if ok is None else " failed"
+            case RunTool(_, _, name, ok, denied):
+                failed = "" if ok is None else " denied" if denied else " failed"
                 hides = ok or self._questions.is_refused(name)
                 return "" if hides else self.note(f"⚙ {plain(name)}{failed}")
             case RunWaiting(_, _, text):

@@ -141,8 +141,10 @@ class Transcript:
                 return ""
             case RunText(run_id, _, text):
                 return self._stream(run_id, plain(text))
-            case RunTool(_, _, name, ok):
-                return self._tool(plain(name), ok)
+            case RunTool(_, _, name, ok, denied):
+                end = "" if ok is None else " denied" if denied else " failed"
+                hides = ok or self._questions.is_refused(plain(name))
+                return "" if hides else self.note(f"⚙ {plain(name)}{end}")
             case RunWaiting(_, _, text):
                 return self.note(plain(text)) if text else ""
             case RunEnded(run_id, _, outcome, silent=silent):
@@ -168,12 +170,6 @@ class Transcript:
         self._streamed.setdefault(run_id, "")
         self._remember(run_id, text)
         return before + text
-
-    def _tool(self, name: str, ok: bool | None) -> str:  # noqa: FBT001 - of an event
-        """Return a note when a tool call begins or fails."""
-        if ok or self._questions.is_refused(name):
-            return ""
-        return self.note(f"⚙ {name}" if ok is None else f"⚙ {name} failed")
 
     def _remember(self, run_id: RunId, text: str) -> str:
         self._streamed[run_id] += text

@@ -452,8 +452,10 @@ def _worked(story: RunHistory) -> list[ExplanationStep]:
         told = ", ".join(
             f"{name} ({n} times)" if n > 1 else name for name, n in names.most_common(_SHOWN)
         )
-        failed = sum(call.ok is False for call in run.tools)
+        failed = sum(call.ok is False and not call.is_denied for call in run.tools)
+        denied = sum(call.is_denied for call in run.tools)
         bad = f", {failed} of them failed" if failed else ""
+        bad += f", {denied} of them denied" if denied else ""
         words = f"called {count(len(run.tools), 'tool')}: {told}{bad}"
         steps.append(ExplanationStep(run.tools[0].started_at, "tools", words))
     if run.first_text_at is not None:

@@ -381,8 +381,8 @@ def step_text(step: StepView) -> str:
 def _call(call: ToolCall) -> tuple[str, ...]:
     lasted = "" if call.seconds is None else duration(call.seconds)
     ended = {None: "no result", True: "ok", False: "failed"}[call.ok]
-    if call.uncertain:
-        ended = "uncertain"
+    if call.uncertain or call.is_denied:
+        ended = "uncertain" if call.uncertain else "denied"
     result = f"{ended}: {one_line(call.result, _CELL)}" if call.result else ended
     return call.name, clock(call.started_at), lasted, result, one_line(call.arguments, _CELL)
 

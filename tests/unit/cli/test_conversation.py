@@ -181,6 +181,7 @@ def test_what_interrupts_a_reply_begins_no_new_line_in_the_end() -> None:
     ([text("a"), ended(), text("b", B), said("a")], "a\n", "b"),
     ([RunTool(A, HERE, "pay", None), RunTool(A, HERE, "pay", ok=True)], "⚙ pay\n", ""),
     ([RunTool(A, HERE, "pay", ok=False)], "⚙ pay failed\n", ""),
+    ([RunTool(A, HERE, "pay", ok=False, denied=True)], "⚙ pay denied\n", ""),
     ([RunWaiting(A, HERE, "⏳ Waiting …"), RunWaiting(A, HERE, "")], "⏳ Waiting …\n", ""),
     # Replies of commands are no Markdown. SPEC SEC-1: a chat cannot take over the terminal.
     ([said("**a**\n\n\n b\x1b[2J", None)], "**a**\n\n\n b[2J\n", ""),

@@ -47,8 +47,9 @@ def _render(tokens: list[Token]) -> Markup:
             left -= len(token.content)
             if left < 0:
                 token.info = ""
-        # The policy of the pages allows no styles in elements.
-        token.attrs.pop("style", None)
+        # The policy of the pages allows no styles in elements. A column has its alignment as one.
+        if style := token.attrs.pop("style", None):
+            token.attrSet("class", str(style).removeprefix("text-align:"))
         _number(token, numbers)
         if token.type in ("heading_open", "heading_close"):
             # The headings of a message are none of the page.

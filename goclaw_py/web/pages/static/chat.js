@@ -59,7 +59,7 @@ function add(role, content, run = "") {
   addActs(item);
   talk.insertBefore(item, isAnswer && run ? behind(run) : null);
   if (run) item.dataset.of = run;
-  item.classList.toggle("last", run !== "" && run === lastRun);
+  item.toggleAttribute("data-last", run !== "" && run === lastRun);
   return item;
 }
 
@@ -76,7 +76,7 @@ let lastRun = ""; // of the last turn that the agent remembers: only that can be
 
 function setLast(run) {
   lastRun = run;
-  for (const item of items(":scope > li")) item.classList.toggle("last", run !== "" && item.dataset.of === run);
+  for (const item of items(":scope > li")) item.toggleAttribute("data-last", run !== "" && item.dataset.of === run);
 }
 
 const questionOf = (id) => items("[data-message]").find(({ dataset }) => dataset.message === id);
@@ -116,7 +116,7 @@ function addCopies(root) {
 }
 
 // A card for a tool call that starts; the card of one that has returned gets its result.
-function showTool(run, name, ok) {
+function showTool(run, name, ok, denied) {
   let cards = items("[data-tools]").find((item) => item.dataset.tools === run);
   if (!cards) {
     cards = element("li", { className: "tools" });
@@ -136,7 +136,8 @@ function showTool(run, name, ok) {
   }
   if (ok !== null) {
     delete card.dataset.running;
-    Object.assign(card.querySelector(".badge"), { textContent: ok ? "ok" : "failed", className: `badge ${ok ? "good" : "bad"}` });
+    const [words, meaning] = ok ? ["ok", "good"] : denied ? ["denied", "idle"] : ["failed", "bad"];
+    Object.assign(card.querySelector(".badge"), { textContent: words, className: `badge ${meaning}` });
   }
 }
 
@@ -357,7 +358,7 @@ async function catchUp() {
   for (const item of before) if (![runs, growing, working].some((some) => some.has(runOf(item)))) item.remove();
   const found = new Set();
   let last = null;
-  setLast(lines.find((line) => line.matches(".last"))?.dataset.of ?? "");
+  setLast(lines.find((line) => line.matches("[data-last]"))?.dataset.of ?? "");
   for (const line of lines) {
     const { message } = line.dataset;
     const mine = items(":scope > li").find((item) => {
@@ -386,7 +387,6 @@ async function catchUp() {
 
 // What is not in the answer of a turn is undone with it: why there was none.
 function reopen(item) {
-  if (item.dataset.of) item.dataset.again = "yes";
   delete item.dataset.of;
   item.classList.remove("dropped");
   item.querySelector(":scope > :is(.problem, .hint)")?.remove();
@@ -405,7 +405,7 @@ async function again(run, line, files = []) {
   const remembered = async () => (await stored()).filter(({ dataset }) => dataset.run === run);
   try {
     const turn = await remembered();
-    if (!turn.some((one) => one.matches(".last"))) throw new Error(turn.length ? "another message came after it" : "it is not stored any more");
+    if (!turn.some((one) => one.matches("[data-last]"))) throw new Error(turn.length ? "another message came after it" : "it is not stored any more");
     if (!(await say(line, files))) return false;
     for (let attempt = 0; (await remembered()).length; attempt += 1) {
       if (attempt === 10) throw new Error("the agent has not forgotten the last turn");
@@ -417,6 +417,7 @@ async function again(run, line, files = []) {
     for (const item of items(":scope > li").filter((one) => runOf(one) === run)) {
       if (item.dataset.message && (id || words === undefined)) reopen(item);
       else item.remove();
+      item.dataset.again = "yes";
     }
     caught = catchUp();
     return true;
@@ -535,6 +536,7 @@ const events = {
       if (!item) continue;
       reopen(item);
       item.dataset.of = run_id;
+      if (redone) item.dataset.again = "yes";
       showPlace(item, "");
     }
     if (redone) {
@@ -561,9 +563,9 @@ const events = {
     if (!item) growing.set(run_id, (item = add("assistant", "", run_id)));
     format(item, (item.dataset.text ?? "") + words, false);
   },
-  run_tool: ({ run_id, name, ok }) => {
+  run_tool: ({ run_id, name, ok, denied }) => {
     doing.textContent = ok === null ? `The agent uses ${name}…` : "The agent is working…";
-    showTool(run_id, name, ok);
+    showTool(run_id, name, ok, denied);
   },
   run_waiting: ({ text: line }) => {
     doing.textContent = line || "The agent is working…";
@@ -576,6 +578,8 @@ const events = {
       format(item, item.dataset.text, true);
     }
     growing.delete(run_id);
+    // A call that was stopped has no result.
+    for (const badge of items(`[data-tools="${run_id}"] [data-running] .badge`)) Object.assign(badge, { textContent: "no result", className: "badge idle" });
     showStop();
     if (outcome !== "interrupted") setLast(run_id);
     if (outcome === "cancelled") stopped.set(run_id, at("stopped").content.firstElementChild.cloneNode(true));
@@ -840,7 +844,7 @@ log.addEventListener("click", ({ target }) => {
 at("stop").addEventListener("click", () => say("/stop", [], STOP + newId()));
 for (const body of items(".words")) addCopies(body);
 for (const item of items("li.user, li.assistant")) addActs(item);
-setLast(items("li.last")[0]?.dataset.of ?? "");
+setLast(items("[data-last]")[0]?.dataset.of ?? "");
 form.hidden = false;
 // What a form has done is seen in the conversation.
 setTimeout(() => document.querySelector("main > .notice")?.remove(), 6000);

@@ -18,7 +18,7 @@ from goclaw_py.chat.outbound import texts
 from goclaw_py.core.errors import AgentError
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKind
-from goclaw_py.core.run_events import Compacted, ToolEnded, ToolStarted
+from goclaw_py.core.run_events import NOT_MADE, Compacted, ToolEnded, ToolStarted
 from goclaw_py.core.session_keys import GroupPolicy, StopPolicy
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Emitting, Fail, Say, ScriptedAgent
@@ -89,7 +89,9 @@ async def test_what_tools_did_is_listed_and_stays() -> None:
         ToolEnded("2", "look", ok=True, result="seen"),
         ToolStarted("3", "book", "{}", side_effects=True),
         ToolEnded("3", "book", ok=False, result="full"),
-        ToolStarted("4", "mail", "{}", side_effects=True),
+        ToolStarted("4", "wipe", "{}", side_effects=True),
+        ToolEnded("4", "wipe", ok=False, result=f"{NOT_MADE}a person has denied it."),
+        ToolStarted("5", "mail", "{}", side_effects=True),
     )
     async with a_process(ScriptedAgent(Emitting(calls, Say("done"))), AT_ONCE) as gateway:
         await gateway.ask("one")

@@ -17,8 +17,9 @@ from goclaw_py.core.approvals import Decision
 from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.messages import FileKind, HistoryEntry, OutFile, Role
 from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_events import NOT_MADE
 from goclaw_py.operations.sessions.operations import QueueView
-from goclaw_py.records import Aside, SessionQuery, StoredEntry, Unanswered
+from goclaw_py.records import Aside, SessionQuery, StoredEntry, ToolCall, Unanswered
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.chat.conversations import LISTED, StoredConversation, by_day
@@ -73,7 +74,11 @@ def test_markdown_becomes_harmless_html(markdown: str, html: str) -> None:
 
 
 def test_a_table_scrolls_and_has_no_styles() -> None:
-    html = html_of("|a|\n|:-:|\n|b|")
+    html = html_of("|a|b|c|d|\n|:-:|--:|:--|---|\n|1|2|3|4|")
+    for kind, cells in (("th", "abcd"), ("td", "1234")):
+        names = (' class="center"', ' class="right"', ' class="left"', "")
+        row = zip(names, cells, strict=True)
+        assert "\n".join(f"<{kind}{name}>{cell}</{kind}>" for name, cell in row) in html
     assert html.startswith(
         '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>'
     )
@@ -291,6 +296,29 @@ def test_a_copy_says_of_a_stopped_run_what_its_original_does() -> None:
     for runs in ([run], []):
         _, line = lines_of([entry(Role.USER, "count", 1), stopped], runs, None)
         assert (line.text, line.problem, line.is_quiet) == ("1 2", "Stopped.", True)
+
+
+DENIED = {"ok": False, "result": f"{NOT_MADE}a person has denied it."}
+
+
+@pytest.mark.parametrize(
+    ("end", "badge"),
+    [
+        ({"ok": True}, "good>ok"),
+        ({"ok": False, "result": "no such file"}, "bad>failed"),
+        (DENIED, "idle>denied"),
+        ({"ok": False, "uncertain": True}, "busy>uncertain"),
+        ({}, "idle>no result"),
+    ],
+)
+async def test_only_a_call_that_failed_looks_like_a_fault(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, end: dict[str, Any], badge: str
+) -> None:
+    """Found by use: a call that its person had denied was red, as one that failed."""
+    call = ToolCall("pay", "{}", NOW, **end)
+    monkeypatch.setattr(fakes, "ENDED", replace(ENDED, tools=(call,)))
+    meaning, _, word = badge.partition(">")
+    await browser.says("/chat?name=local", f'<span class="badge {meaning}">{word}</span>')
 
 
 def test_a_run_that_asked_a_person_is_no_line_of_its_own() -> None:
