@@ -57,6 +57,17 @@ async def test_a_question_of_the_chat_leads_back_to_the_chat(browser: Browser) -
     await browser.leads(f"{PAGE}/decide", "/chat?name=trip&notice=late", rule="pay", **always)
 
 
+async def test_an_answered_call_has_its_arguments_in_words(
+    browser: Browser, control: FakeControl
+) -> None:
+    request = replace(ANSWERED.request, arguments='{"to": "Bob", "days": [1, 2]}')
+    control.questions.asked = [replace(ANSWERED, request=request)]
+    said = await browser.says(PAGE, "<small>to: Bob, days: [1, 2]</small>")
+    assert "&quot;to&quot;" not in said
+    control.questions.asked = [replace(ANSWERED, request=replace(request, arguments='{"to'))]
+    await browser.says(PAGE, '<small>{"to</small>')
+
+
 async def test_nothing_waits(browser: Browser, control: FakeControl) -> None:
     control.questions.asked, control.questions.granted = [], []
     said = await browser.says(PAGE, "No tool call waits for an answer.", "[agents.NAME.approval]")
