@@ -314,6 +314,8 @@ class Session:
     summaries: int = 0
     """How often its history was compacted since the last reset."""
     pinned: tuple[str, ...] = ()
+    running: int = 0
+    """The number of inbox rows that a run answers."""
 
     @property
     def cursor(self) -> Cursor:

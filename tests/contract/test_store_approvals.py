@@ -151,7 +151,7 @@ async def test_a_message_waits_before_its_run_and_while_its_run_asks_a_person(
         assert (await world.b.dead_letter_counts()).waiting == waiting
         session = await world.b.session(ANN_S)
         assert session is not None
-        assert session.waiting == waiting
+        assert (session.waiting, session.running) == (waiting, running)
         found = await world.b.sessions(SessionQuery(state=SessionState.WAITING))
         assert found == [session][:waiting]
         return waiting, running

@@ -329,9 +329,7 @@ order by id;
 select
     s.key, s.agent, s.channel, s.account, s.chat, s.thread, s.created_at, s.last_active_at, s.owner,
     s.fence, s.summaries, s.pinned,
-    coalesce(asking.messages, 0)
-        + (select count(*) from inbox where session = s.key and state = 'pending' and run_id is null)
-        as waiting,
+    coalesce(asking.messages, 0) + pending.waiting as waiting, pending.running,
     (select count(*) from history as h where h.session = s.key and h.epoch = s.epoch) as entries
 from (
     select * from sessions
@@ -339,6 +337,11 @@ from (
     order by active_in desc, last_active_at desc, key desc
     limit $1
 ) as s
+cross join lateral (
+    select count(*) filter (where run_id is null) as waiting, count(run_id) as running
+    from inbox
+    where session = s.key and state = 'pending'
+) as pending
 left join (
     select session, count(*) as messages from inbox where state = 'waiting' group by session
 ) as asking on asking.session = s.key
@@ -350,9 +353,7 @@ order by s.last_active_at desc, s.key desc;
 select
     s.key, s.agent, s.channel, s.account, s.chat, s.thread, s.created_at, s.last_active_at, s.owner,
     s.fence, s.summaries, s.pinned,
-    coalesce(asking.messages, 0)
-        + (select count(*) from inbox where session = s.key and state = 'pending' and run_id is null)
-        as waiting,
+    coalesce(asking.messages, 0) + pending.waiting as waiting, pending.running,
     (select count(*) from history as h where h.session = s.key and h.epoch = s.epoch) as entries
 from (
     select s.*
@@ -392,6 +393,11 @@ from (
     order by s.last_active_at desc, s.key desc
     limit $1
 ) as s
+cross join lateral (
+    select count(*) filter (where run_id is null) as waiting, count(run_id) as running
+    from inbox
+    where session = s.key and state = 'pending'
+) as pending
 left join (
     select session, count(*) as messages from inbox where state = 'waiting' group by session
 ) as asking on asking.session = s.key
@@ -402,12 +408,16 @@ order by s.last_active_at desc, s.key desc;
 select
     s.key, s.agent, s.channel, s.account, s.chat, s.thread, s.created_at, s.last_active_at, s.owner,
     s.fence, s.summaries, s.pinned,
-    (
-        (select count(*) from inbox where session = s.key and state = 'pending' and run_id is null)
-        + (select count(*) from inbox where session = s.key and state = 'waiting')
-    ) as waiting,
+    (select count(*) from inbox where session = s.key and state = 'waiting') + pending.waiting
+        as waiting,
+    pending.running,
     (select count(*) from history as h where h.session = s.key and h.epoch = s.epoch) as entries
 from sessions as s
+cross join lateral (
+    select count(*) filter (where run_id is null) as waiting, count(run_id) as running
+    from inbox
+    where session = s.key and state = 'pending'
+) as pending
 where s.key = $1;
 
 -- name: history

@@ -197,6 +197,7 @@ class MemoryRunRecords(MemoryPart):
             owner=record.owner,
             fence=record.fence,
             waiting=self._waiting(record),
+            running=sum(row.run_id is not None for row in record.pending.values()),
             entries=len(record.current()),
             summaries=record.summaries,
             pinned=record.pinned,

@@ -101,7 +101,7 @@ def list_(ctx: typer.Context, wanted: SessionOptions, *, as_json: AsJson = False
         return found
 
     def show_all(found: list[Session], names: DisplayNames) -> None:
-        note_stored(ctx, unfinished=any(one.waiting for one in found))
+        note_stored(ctx, unfinished=any(one.waiting or one.running for one in found))
         empty = no_rows(
             "sessions", "sessions list", filtered=selects(wanted), otherwise="no sessions yet"
         )
@@ -157,6 +157,7 @@ def _show(answered: SessionHistory, names: DisplayNames) -> None:
             ("created", clock(found.created_at)),
             ("last active", clock(found.last_active_at)),
             ("node", found.owner or "none"),
+            ("running", str(found.running)),
             ("waiting", str(found.waiting)),
             ("entries", str(found.entries)),
         ]
