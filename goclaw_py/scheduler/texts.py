@@ -60,6 +60,11 @@ def why(outcome: Outcome | None, reason: Reason | None, run_id: str | None) -> s
     return f"{words}; see: goclaw runs show {run_id}" if run_id else words
 
 
+def state_text(run: RunView) -> str:
+    """Return the state of a request; one that has not started waits, whatever it waits for."""
+    return run.state.value if run.waits_for is None else "waiting"
+
+
 def waits_for(run: RunView) -> str:
     """Return what a request waits for; empty if it has started."""
     match run.waits_for:

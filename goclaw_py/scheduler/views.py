@@ -278,7 +278,7 @@ class Backlog:
     Args:
         inbox: Incoming messages that have not ended.
         outbox: Messages that are not sent yet.
-        failed: Messages that could not be sent.
+        failed: Messages that could not be delivered.
         unanswered: Incoming messages that failed and were not dismissed.
         undecided: Groups that are neither allowed nor denied.
         approvals: Tool calls that wait for an answer of a person (SPEC AGENT-11).

@@ -31,7 +31,7 @@ from goclaw_py.core.text import count
 from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.lanes.operations import Resized
-from goclaw_py.scheduler.texts import used_text, waits_for
+from goclaw_py.scheduler.texts import state_text, used_text, waits_for
 from goclaw_py.scheduler.views import (
     MAX_LANE_SIZE,
     Backlog,
@@ -278,7 +278,7 @@ def _show_status(status: GatewayStatus, names: DisplayNames) -> None:
 
 
 def _status_run(run: RunView, names: DisplayNames) -> tuple[str, ...]:
-    state, lasted = run.state.value, duration(run.for_s)
+    state, lasted = state_text(run), duration(run.for_s)
     name, key = names.of(run.session), run.session
     return short_id(run.id), name, run.lane, state, lasted, waits_for(run), key
 

@@ -49,7 +49,7 @@ from goclaw_py.operations.runs import HELP
 from goclaw_py.operations.runs.operations import RunRecord
 from goclaw_py.records import OutboxRow, RunFilter, RunQuery, StoredRun, ToolCall
 from goclaw_py.runs.step_views import StepView
-from goclaw_py.scheduler.texts import waits_for
+from goclaw_py.scheduler.texts import state_text, waits_for
 from goclaw_py.scheduler.views import ActiveRuns
 
 app = typer.Typer(help=HELP, no_args_is_help=True, invoke_without_command=True)
@@ -105,7 +105,7 @@ def _show_active(found: ActiveRuns, names: DisplayNames) -> None:
             names.of(run.session),
             run.agent,
             run.lane,
-            run.state.value,
+            state_text(run),
             *since(found.at, run.for_s),
             waits_for(run),
             run.session,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -121,6 +121,11 @@ def _notes(found: UsageReport) -> list[str]:
         )
     if found.others is not None:
         notes.append("Only the most expensive groups are shown; use fewer days or group keys.")
+    if any(row.group.get(Grouping.AGENT, "") is None for row in found.rows):
+        notes.append(
+            "Messages of no agent are from the gateway itself: pairing codes, notifications and "
+            "reminders."
+        )
     return notes
 
 
@@ -133,10 +138,18 @@ def _group(row: UsageRow, by: tuple[Grouping, ...], names: DisplayNames) -> list
     return [_value(row, one, names) for one in by]
 
 
+_NOT_OF: Final = {
+    Grouping.SENDER: "nobody",
+    Grouping.JOB: "no job",
+    Grouping.AGENT: "no agent",
+}
+"""The group of what belongs to none, as on the page."""
+
+
 def _value(row: UsageRow, grouping: Grouping, names: DisplayNames) -> str:
     value = row.group[grouping]
     if value is None:
-        return "-"
+        return _NOT_OF.get(grouping, "unknown")
     if grouping is Grouping.SENDER:
         # Names of people are not unique, so add the id.
         words = sender_words(value)

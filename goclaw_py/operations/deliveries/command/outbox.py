@@ -116,7 +116,7 @@ def _show_all(found: _Listed, names: DisplayNames, empty: str) -> None:
     if found.failed:
         what = selection.count_of(found.failed)
         see = "goclaw deliveries list --state failed"
-        typer.echo(f"{what} could not be sent; see: {see}", err=True)
+        typer.echo(f"{what} could not be delivered; see: {see}", err=True)
     show_table(_COLUMNS, [_row(one, names, seen_at) for one in rows], empty=empty)
 
 

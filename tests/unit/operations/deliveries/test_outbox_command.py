@@ -108,7 +108,7 @@ def test_a_former_state_is_accepted_and_in_no_help(
 
 
 def test_what_a_list_does_not_show_is_told(goclaw: Shell, database: FakeControl) -> None:
-    hint = "1 message could not be sent; see: goclaw deliveries list --state failed\n"
+    hint = "1 message could not be delivered; see: goclaw deliveries list --state failed\n"
     assert goclaw("deliveries", "list", "--limit", "1").err == hint
     assert goclaw("deliveries", "list", "--state", "failed").err == ""
     assert goclaw("deliveries", "list", "--json").err == ""

@@ -34,7 +34,20 @@ def test_groups_have_a_line_each_and_what_is_missing_is_told(
     assert head == ["DAY", "SENDER", "RUNS", *titles]
     used = ["3", "-", "-", "9", "12,000", "4,000", "800", "0.0605"]
     assert ann[-9:] == ["(telegram/work/7)", *used]
-    assert no_one == ["2026-01-02", "-", "2", "-", "-", "4", "3,000", "0", "200", "1.50", "+", "?"]
+    assert no_one == [
+        "2026-01-02",
+        "nobody",
+        "2",
+        "-",
+        "-",
+        "4",
+        "3,000",
+        "0",
+        "200",
+        "1.50",
+        "+",
+        "?",
+    ]
     assert others == ["12", "more", "1", "-", "-", "2", "1,000", "0", "100", "?"]
     assert total == [
         *("total", "6", "40", "1,234", "15", "16,000", "4,000", "1,100", "1.56", "+", "?"),
