@@ -21,6 +21,7 @@ from goclaw_py.agents.models import (
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.core.errors import SettingError
+from goclaw_py.core.redaction import HIDDEN
 from goclaw_py.runs.agent_loop import AgentLoop
 
 _MODELS = "PROVIDER:NAME, such as openai:gpt-4o or anthropic:claude-sonnet-5-5"
@@ -62,11 +63,11 @@ def _model(spec: AgentSpec, provider: Provider, name: str) -> ModelAgent:
     """
     place = f"agents.{spec.name}"
     if spec.base_url and not provider.takes_url:
-        raise SettingError(f"{place}.base_url", "***", f"{provider.value} takes no address")
+        raise SettingError(f"{place}.base_url", HIDDEN, f"{provider.value} takes no address")
     if spec.base_url and not _is_address(spec.base_url):
-        raise SettingError(f"{place}.base_url", "***", "cannot be read as an address")
+        raise SettingError(f"{place}.base_url", HIDDEN, "cannot be read as an address")
     if spec.headers and not provider.takes_headers:
-        raise SettingError(f"{place}.headers", "***", f"{provider.value} takes no headers")
+        raise SettingError(f"{place}.headers", HIDDEN, f"{provider.value} takes no headers")
     _check_environment(spec.model_key, spec.model, provider, spec.api_key, spec.base_url)
     for other in spec.fallback:
         read = read_model(other)

@@ -37,7 +37,7 @@ class Plain(str):
 
 
 A_TABLE: Final = Plain("(a table)")
-HIDDEN: Final = Plain("***")
+HIDDEN: Final = Plain(MASK)
 
 
 def is_secret(path: KeyPath) -> bool:

@@ -21,6 +21,7 @@ from goclaw_py.config.work_sources import SOURCE_TOKEN
 from goclaw_py.core.errors import SettingError
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.redaction import HIDDEN
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.scheduler.models import DEFAULT_POLICY, Debounce, Drop, Mode, QueuePolicy
 
@@ -197,7 +198,7 @@ def _secret(
         secret: SecretStr | None = getattr(section, name)
         if secret is None:
             return None
-        key, shown, value = name, "***", secret.get_secret_value().strip()
+        key, shown, value = name, HIDDEN, secret.get_secret_value().strip()
     if not re.fullmatch(kind.pattern, value):
         what = f"the {name.rpartition('_')[2]} must be {kind.meaning}"
         raise settings.error((*path, key), shown, what)

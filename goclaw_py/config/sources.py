@@ -14,6 +14,7 @@ from goclaw_py.config.lanes import lane_tables
 from goclaw_py.config.origins import KeyPath, Origin, key_lines
 from goclaw_py.config.types import EnvText
 from goclaw_py.core.errors import SettingError
+from goclaw_py.core.redaction import HIDDEN
 from goclaw_py.core.text import natural_key
 from goclaw_py.operations.settings.models import OriginKind
 
@@ -61,7 +62,7 @@ class UnknownVariable(SettingError):
     """An unknown ``GOCLAW_`` variable. Its value is not shown, because it may be a secret."""
 
     def __init__(self, name: str, hint: str) -> None:
-        super().__init__(name, "***", hint, source="environment")
+        super().__init__(name, HIDDEN, hint, source="environment")
 
     def __str__(self) -> str:
         """One line with the variable and the nearest existing one."""

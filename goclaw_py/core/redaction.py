@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Final
 
 HIDDEN: Final = "[hidden]"
+"""What stands for every secret, whatever its length, wherever people read it."""
 
 MIN_SECRET: Final = 8
 """Shorter secrets are hidden only in known places, such as an address.

@@ -192,7 +192,7 @@ def test_what_a_variable_sets_is_shown_and_not_edited(operator: Page) -> None:
     expect(page.get_by_label("cron.size")).to_have_count(0)
     expect(page.get_by_role("main")).to_contain_text("GOCLAW_LANE_CRON, which overrides edits")
     page.goto("/settings?q=api_key")
-    expect(found(page, "agents.main/api_key")).to_contain_text("••••")
+    expect(found(page, "agents.main/api_key")).to_contain_text("[hidden]")
     page.get_by_label("Search").fill("cron.size")
     expect(found(page, "agents.main/api_key")).to_have_count(0)
     expect(found(page, "lanes/cron.size")).to_contain_text("GOCLAW_LANE_CRON")

@@ -335,7 +335,7 @@ async def test_requests_go_through_the_proxy_of_the_environment(
         monkeypatch.setenv("ALL_PROXY", address.replace("://", "://ann:hush-hush@"))
         assert await source.claim(ONE) is None
         assert set(proxy.seen) == {name}
-    masked = f"the proxy {address.replace('://', '://***@')} (ALL_PROXY)"
+    masked = f"the proxy {address.replace('://', '://[hidden]@')} (ALL_PROXY)"
     with pytest.raises(WorkSourceError, match=re.escape(masked)) as caught:
         await source.claim(ONE)
     assert "hush" not in str(caught.value)

@@ -99,7 +99,7 @@ async def test_a_failure_names_the_proxy_without_its_credentials(
         monkeypatch.setenv("ALL_PROXY", with_user(address, given))
         agent = agents.make(provider, base_url=f"{scheme}://{NAME}:8443/v1", retry=ONE_TRY)
         error = await fails(agent, "say one")
-        shown = with_user(address, "***@" if given else "")
+        shown = with_user(address, "[hidden]@" if given else "")
         assert f"the proxy {shown} (ALL_PROXY)" in str(error)
         assert words in str(error).lower()
         assert "hush" not in str(error)

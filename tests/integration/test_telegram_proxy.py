@@ -36,7 +36,7 @@ NAME = "bot-api.test"
 HERE = ChatPlace(ANN)
 USER, PASSWORD = "ann", "hush-hush @:/#"
 GIVEN = "ann:hush-hush%20%40%3A%2F%23@"
-SHOWN = {"http": "http://***@127.0.0.1", "socks": "socks5://***@127.0.0.1"}
+SHOWN = {"http": "http://[hidden]@127.0.0.1", "socks": "socks5://[hidden]@127.0.0.1"}
 
 kinds = pytest.mark.parametrize("kind", ["http", "socks"])
 closed = pytest.mark.parametrize("is_closed", [False, True], ids=["open", "password"])
@@ -163,7 +163,7 @@ async def test_a_failure_of_the_proxy_names_it_without_its_credentials(
         for ask in (client.get_me, lambda: client.send_message(HERE, Text("hello"))):
             with pytest.raises(NotSent) as caught:
                 await ask()
-            assert address(proxy, kind, "***@" if given else "") in str(caught.value)
+            assert address(proxy, kind, "[hidden]@" if given else "") in str(caught.value)
             assert words in str(caught.value)
             assert "hush" not in str(caught.value)
 
@@ -181,7 +181,7 @@ async def test_a_plain_request_may_have_gone_on_from_a_proxy_that_fails(
         async with client_of(library, options) as client:
             with pytest.raises(MaybeSent, match=words) as caught:
                 await client.send_message(HERE, Text("hello"))
-    assert f"through the proxy {address(proxy, 'http', '***@')}" in str(caught.value)
+    assert f"through the proxy {address(proxy, 'http', '[hidden]@')}" in str(caught.value)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pydantic_ai.messages import BinaryContent
 
 from goclaw_py.agents.models.scrub import hide
+from goclaw_py.core.redaction import HIDDEN
 from goclaw_py.core.storable import storable_json
 
 MOST_RESULT = 100_000
@@ -51,7 +52,7 @@ def failure_of(message: str, secrets: Collection[str]) -> str:
     """
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _MIN_SECRET:
-            message = message.replace(secret, "***")
+            message = message.replace(secret, HIDDEN)
     return hide(message[:MOST_FAILURE], secrets)[:MOST_FAILURE]
 
 

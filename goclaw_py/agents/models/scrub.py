@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from goclaw_py.core.redaction import LIKE_A_KEY
+from goclaw_py.core.redaction import HIDDEN, LIKE_A_KEY
 
 MAX_CHARS = 300
 _LOOKED_AT = 20_000
 """The number of characters that are searched for secrets: the rest is cut off."""
-_HIDDEN = "***"
 _MIN_SECRET = 4
 _MIN_FOR_FRAGMENTS = 16
 _FRAGMENT = 8
@@ -25,7 +24,7 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
     known = sorted(secrets, key=len, reverse=True)
     for secret in known:
         if len(secret) >= _MIN_SECRET:
-            text = text.replace(secret, _HIDDEN)
+            text = text.replace(secret, HIDDEN)
     text = hide(text[:_LOOKED_AT], known)
     return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"
 
@@ -35,8 +34,8 @@ def hide(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) < _MIN_SECRET:
             continue
-        text = text.replace(secret, _HIDDEN)
+        text = text.replace(secret, HIDDEN)
         if len(secret) >= _MIN_FOR_FRAGMENTS:
             head, tail = re.escape(secret[:_FRAGMENT]), re.escape(secret[-_FRAGMENT:])
-            text = re.sub(rf"{head}[\w.*…-]*|(?<![\w.*…-])[\w.*…-]*{tail}", _HIDDEN, text)
-    return LIKE_A_KEY.sub(_HIDDEN, text)
+            text = re.sub(rf"{head}[\w.*…-]*|(?<![\w.*…-])[\w.*…-]*{tail}", HIDDEN, text)
+    return LIKE_A_KEY.sub(HIDDEN, text)

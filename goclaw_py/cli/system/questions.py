@@ -22,6 +22,7 @@ from goclaw_py.cli.system.local_servers import LocalModel
 from goclaw_py.cli.system.settings_file import Answers
 from goclaw_py.config import SettingErrors, Settings, load
 from goclaw_py.core.errors import AgentError, GoclawError, MaybeSent, NotSent, SettingError
+from goclaw_py.core.redaction import HIDDEN
 from goclaw_py.core.time.machine_zone import machine_zone
 
 T = TypeVar("T")
@@ -394,7 +395,7 @@ def _ids(text: str) -> tuple[str, ...]:
 def _printable(text: str) -> str:
     """Refuse control characters and such, which no answer needs. Raises ``SettingError``."""
     if not text.isprintable():
-        raise SettingError("answer", "***", "has characters that cannot be printed")
+        raise SettingError("answer", HIDDEN, "has characters that cannot be printed")
     return text
 
 

@@ -11,5 +11,5 @@ refused, with the variable and without the value: for an account when its settin
 model by `doctor` and by each request. `doctor` names the proxy of each account and model; so does
 each failure of one (refused, user name and password missing or wrong: 407), which sends nothing
 unless a plain HTTP request was given to it (IO-5). Wherever a proxy is shown, its user name and
-password are `***`.
+password are `[hidden]`.
 """

@@ -9,6 +9,8 @@ from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
+from goclaw_py.core.redaction import HIDDEN
+
 if TYPE_CHECKING:
     from ssl import SSLContext
 
@@ -67,7 +69,7 @@ class Proxy:
 
     def __str__(self) -> str:
         """Return the address with masked credentials, and the variable."""
-        masked = "***@" if self.has_credentials else ""
+        masked = f"{HIDDEN}@" if self.has_credentials else ""
         named = f" ({self.variable})" if self.variable else ""
         return f"{self.scheme}://{masked}{self._place}{named}"
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from goclaw_py.core.redaction import HIDDEN
 from goclaw_py.scheduler.operator_warnings import OperatorWarning
 
 Word = bool | int | float | str
 SettingValue = Word | tuple[Word, ...] | None
 
-MASK: Final = "••••"
-"""What stands for every secret, whatever its length."""
+MASK: Final = HIDDEN
+"""The value of every secret."""
 
 
 class OriginKind(StrEnum):

@@ -47,7 +47,7 @@ async def test_what_it_complains_of_is_logged_without_its_keys(tmp_path: Path) -
     made = agent(CommandSpec(python(code), env=("AGENT_KEY",)), AGENT_KEY="hunter2")
     with pytest.raises(AgentError) as caught:
         await made.run(request("", tmp_path), lambda _: None)
-    assert str(caught.value).endswith("bad key ***, not ***")
+    assert str(caught.value).endswith("bad key [hidden], not [hidden]")
 
 
 @pytest.mark.parametrize("prompt", ["", PROMPT], ids=["short", "long"])

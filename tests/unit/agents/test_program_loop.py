@@ -95,7 +95,7 @@ async def test_an_exit_code_is_a_failure_with_the_last_thing_it_complained_of(
         ("raise SystemExit(7)", "(exit code 7)."),
         ("import os; os.kill(os.getpid(), 9)", "(exit code -9)."),
         ("import sys; sys.exit('x' * 9000)", "x…"),
-        ("import sys; sys.exit('bad key sk-' + 'a' * 20)", "bad key ***"),
+        ("import sys; sys.exit('bad key sk-' + 'a' * 20)", "bad key [hidden]"),
     ],
 )
 async def test_how_it_failed_is_told_in_one_short_line_without_keys(

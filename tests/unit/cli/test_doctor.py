@@ -339,7 +339,7 @@ CASES = [
     ok(
         "models",
         says(GPT, OPENAI_API_KEY="k", ALL_PROXY="socks5://a:hush@p"),
-        "through the proxy socks5://***@p",
+        "through the proxy socks5://[hidden]@p",
     ),
     ok(
         "models",

@@ -176,7 +176,7 @@ def test_the_real_environment_is_read_by_default_but_not_by_settings_made_in_cod
     ("[agents.Big]", "agents.Big = 'Big': must be a name of up to 64"),
     ("[agents.main]\nmodel = ' '", "agents.main.model = ' ': must be text that is not empty"),
     ("[agents.main]\nmodell = 'x'", "did you mean model?"),
-    ("[agents.main]\nbase_url = 'ftp://x'", "agents.main.base_url = ***: must be an address"),
+    ("[agents.main]\nbase_url = 'ftp://x'", "agents.main.base_url = [hidden]: must be an address"),
     ("[agents.main.queue]\nmode = 3", "agents.main.queue.mode = 3: must be 'queue'"),
     ("[channels.telegram]\nenabled = 'yes'", "enabled = 'yes': must be true or false"),
     ("[channels.telegram]\nallow = '1'", "allow = '1': must be a list of ids"),

@@ -158,7 +158,8 @@ def test_the_error_of_a_channel_gets_its_whole_path_and_origin(tmp_path: Path) -
     assert "hunter2" not in str(mistyped)
     secret = option_error(got, default, SettingError("token", "hunter2", "is no token"))
     assert str(secret) == (
-        "environment variable GOCLAW_TELEGRAM_TOKEN: channels.telegram.token = ***: is no token"
+        "environment variable GOCLAW_TELEGRAM_TOKEN: "
+        "channels.telegram.token = [hidden]: is no token"
     )
 
 
@@ -206,7 +207,7 @@ def test_an_error_shows_where_a_secret_is_but_not_a_secret_that_is_written_there
     """SPEC SEC-2: people write the secret itself where its place belongs."""
     got = settings(tmp_path, "")
     error = got.error(("agents", "main", key), value, "cannot be read")
-    assert (value in str(error), "***" in str(error)) == (is_shown, not is_shown)
+    assert (value in str(error), "[hidden]" in str(error)) == (is_shown, not is_shown)
     option = got.error(("channels", "telegram", "token_file"), "/run/secrets/of/us/all/bot", "x")
     assert "/run/secrets/of/us/all/bot" in str(option)
 

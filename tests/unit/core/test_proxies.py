@@ -22,11 +22,11 @@ PASSWORD = "hush-hush"
         ("socks5h://p:9050", Proxy("socks5", "p", 9050), "socks5://p:9050"),
         ("socks://p:9050", Proxy("socks5", "p", 9050), "socks5://p:9050"),
         ("http://[::1]:3128", Proxy("http", "::1", 3128), "http://[::1]:3128"),
-        (f"http://ann:{PASSWORD}@p:1", Proxy("http", "p", 1, "ann", PASSWORD), "http://***@p:1"),
-        (f"ann:{PASSWORD}@p:1", Proxy("http", "p", 1, "ann", PASSWORD), "http://***@p:1"),
+        (f"http://ann:{PASSWORD}@p:1", Proxy("http", "p", 1, "ann", PASSWORD), "http://[hidden]@p:1"),
+        (f"ann:{PASSWORD}@p:1", Proxy("http", "p", 1, "ann", PASSWORD), "http://[hidden]@p:1"),
         ("http://ann:a%40b%3Ac%23%2F%C3%BC@p:1", Proxy("http", "p", 1, "ann", "a@b:c#/ü"),
-         "http://***@p:1"),
-        (f"socks5://:{PASSWORD}@p:1", Proxy("socks5", "p", 1, "", PASSWORD), "socks5://***@p:1"),
+         "http://[hidden]@p:1"),
+        (f"socks5://:{PASSWORD}@p:1", Proxy("socks5", "p", 1, "", PASSWORD), "socks5://[hidden]@p:1"),
     ],
 )  # fmt: skip
 def test_a_proxy_is_read_and_shown_without_its_credentials(
@@ -70,7 +70,7 @@ def test_what_is_no_proxy_is_refused_without_quoting_it(text: str) -> None:
         ({"ALL_PROXY": "socks5://p:1", "HTTPS_PROXY": "http://q:1"}, TELEGRAM,
          "http://q:1 (HTTPS_PROXY)"),
         ({"ALL_PROXY": "socks5://p:1", "HTTPS_PROXY": " "}, TELEGRAM, "socks5://p:1 (ALL_PROXY)"),
-        ({"ALL_PROXY": f"http://ann:{PASSWORD}@p:1"}, TELEGRAM, "http://***@p:1 (ALL_PROXY)"),
+        ({"ALL_PROXY": f"http://ann:{PASSWORD}@p:1"}, TELEGRAM, "http://[hidden]@p:1 (ALL_PROXY)"),
         # A wrong one that is not used harms nobody.
         ({"ALL_PROXY": "socks4://p:1", "HTTPS_PROXY": "http://q:1"}, TELEGRAM,
          "http://q:1 (HTTPS_PROXY)"),

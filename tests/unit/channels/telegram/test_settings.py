@@ -72,7 +72,7 @@ def test_the_environment_names_the_proxy_unless_the_account_does(
     """SPEC CHAN-15."""
     monkeypatch.setenv("HTTPS_PROXY", "http://ann:hush@env.example:3128")
     options = {"token": TOKEN}
-    assert str(read_settings(options).proxy) == "http://***@env.example:3128 (HTTPS_PROXY)"
+    assert str(read_settings(options).proxy) == "http://[hidden]@env.example:3128 (HTTPS_PROXY)"
     assert (
         str(read_settings({**options, "proxy": "own.example:80"}).proxy) == "http://own.example:80"
     )

@@ -31,7 +31,7 @@ def test_each_setting_is_a_row(goclaw: Shell, file: str, monkeypatch: pytest.Mon
     assert rows["lanes.main.size"] == ["3", f"{file}:2"]
     assert rows["lanes.cron.size"] == ["9", "environment variable GOCLAW_LANE_CRON"]
     assert rows["lanes.subagent.size"][1] == "default"
-    assert rows["web.token"] == ["••••", f"{file}:4"]
+    assert rows["web.token"] == ["[hidden]", f"{file}:4"]
     assert "hush" not in got.out
     assert "queue.mode" not in rows
 
@@ -54,7 +54,7 @@ def test_settings_are_json_and_those_not_set_are_explained(goclaw: Shell, file: 
         "about": "",
         "in_force": "",
     }
-    assert found["web.token"]["value"] == "••••"
+    assert found["web.token"]["value"] == "[hidden]"
 
 
 @pytest.mark.parametrize("section", ["lanes", "lanes.main", "agents.main"])
@@ -82,7 +82,7 @@ def test_wrong_settings_are_told(goclaw: Shell) -> None:
     (goclaw.home / "goclaw.toml").write_text('[channels.telegram]\ntoken = "x"\n')
     got = goclaw("config", "check")
     assert got.code == 2
-    assert "channels.telegram.token = ***" in got.err
+    assert "channels.telegram.token = [hidden]" in got.err
 
 
 def test_the_path_is_one_line(goclaw: Shell, file: str, monkeypatch: pytest.MonkeyPatch) -> None:

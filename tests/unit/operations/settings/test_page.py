@@ -27,7 +27,7 @@ async def test_one_section_is_shown_with_the_source_of_each_value(browser: Brows
     await browser.says(
         "/settings?section=queue", "mode", "steer, in force", "capacity", "GOCLAW_QUEUE__X"
     )
-    await browser.says("/settings?section=web", "••••", "file /run/token")
+    await browser.says("/settings?section=web", "[hidden]", "file /run/token")
     await browser.says("/settings?section=agents.main.budget", "/etc/goclaw.toml:9")
     raw = (await browser.get("/settings")).text
     assert 'href="/settings/edit?group=lanes"' in raw

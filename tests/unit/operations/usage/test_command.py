@@ -64,6 +64,15 @@ def test_groups_have_a_line_each_and_what_is_missing_is_told(
     assert "are shown" not in out
 
 
+def test_what_no_agent_has_done_is_explained(goclaw: Shell, database: FakeControl) -> None:
+    agent = Grouping.AGENT
+    rows = (UsageRow({agent: "main"}, Used(1), {}), UsageRow({agent: None}, Used(0), {}))
+    database.usage.answer = replace(A_DAY, by=(agent,), rows=rows, total=Used(1))
+    out = goclaw("usage", "--by", "agent").out
+    assert "\nno agent " in out
+    assert "Messages of no agent are from the gateway itself: pairing codes" in out
+
+
 def test_names_cannot_take_over_the_terminal(goclaw: Shell, database: FakeControl) -> None:
     """SEC-1."""
     sender = Grouping.SENDER
@@ -82,7 +91,7 @@ def test_a_job_is_shown_by_its_slug_or_its_id(goclaw: Shell, database: FakeContr
     )
     database.usage.answer = replace(A_DAY, rows=rows, total=Used(6, cost_usd=Decimal(3)))
     got = rows_of(goclaw("usage", "--by", "job").out)
-    assert [line[0] for line in got] == ["JOB", "tea", "0190-bb", "-", "total"]
+    assert [line[0] for line in got] == ["JOB", "tea", "0190-bb", "no", "total"]
     assert [line[-1] for line in got] == ["USD", "2.00", "1.00", "-", "3.00"]
 
 
