@@ -88,7 +88,7 @@ def simulate(ctx: typer.Context, wanted: SimulateOptions) -> None:
     if wanted.html is not None:
         refuse_existing(wanted.html)
     guess = Guess(wanted.seconds, None if wanted.usd is None else Decimal(str(wanted.usd)))
-    settings = cli(ctx).settings()
+    settings = cli(ctx).settings_in_effect()
     at_first = cli(ctx).ask(lambda control: known(control, settings, guess))
     since, rules = at_first.now.replace(microsecond=0), forecast_rules(settings)
     with progress("simulating") as on_progress:

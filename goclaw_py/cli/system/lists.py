@@ -200,7 +200,7 @@ def channels(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
     DIRECT: who may write to the bot. GROUPS: in which groups it answers.
     """
-    settings = cli(ctx).settings()
+    settings = cli(ctx).settings_in_effect()
     found = list(_channels(settings, _at_work(settings)))
     if as_json:
         show_json(list[ChannelRow], found)

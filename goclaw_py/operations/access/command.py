@@ -167,9 +167,13 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a token, and print it. It is shown only once."""
-    has_door = cli(ctx).settings().web.has_token
+    has_door = True
 
     async def ask(control: Control) -> NewToken:
+        nonlocal has_door
+        # Those of the gateway, which may have its token from a variable.
+        listed = (await control.settings.view()).settings
+        has_door = any(one.path == "web.token" and one.value is not None for one in listed)
         end = None if days is None else display.now() + timedelta(days=days)
         return await control.access.create_token(name, role, reads_text=text, expires_at=end)
 

@@ -79,7 +79,7 @@ def _accounts(ctx: typer.Context) -> dict[Place, ChannelAccount]:
     """Return the configured accounts."""
     from goclaw_py.config import accounts  # noqa: PLC0415  (not needed for --help)
 
-    return {(one.channel, one.name): one for one in accounts(cli(ctx).settings())}
+    return {(one.channel, one.name): one for one in accounts(cli(ctx).settings_in_effect())}
 
 
 async def _groups(control: Control) -> list[Chat]:
