@@ -245,7 +245,7 @@ def test_a_reset_is_confirmed_in_a_terminal(
     assert (got.code, len(asked)) == (1, 2)
     assert "is no conversation of the console or the web chat" in got.err
     assert goclaw("sessions", "delete", "console").code == 0
-    assert asked[2].startswith(f"Delete {fakes.SESSION} with ")
+    assert asked[2].startswith(f"Delete console local ({fakes.SESSION}) with ")
 
 
 def test_a_fork_says_how_it_goes_on(goclaw: Shell, database: FakeControl) -> None:
