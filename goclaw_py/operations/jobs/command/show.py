@@ -61,7 +61,7 @@ from goclaw_py.operations.jobs.command.texts import (
 from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.schedule.jobs.policy import JobPolicy
-from goclaw_py.schedule.jobs.view_texts import failures, kind_and_text, plan, policy_text, waits
+from goclaw_py.schedule.jobs.view_texts import failures, kind_and_text, policy_text, waits
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
@@ -150,7 +150,7 @@ def _facts(
         "state",
         found.obstacle or job.state.value if is_said else f"{job.state.value}: {found.obstacle}",
     )
-    yield "schedule", plan(job)
+    yield "schedule", words.schedule(job)
     for number, at in enumerate(found.ahead):
         yield "" if number else "next runs", when(at, found.now, spec.zone)
     if job.running is not None:
@@ -400,7 +400,7 @@ def _row(found: JobSnapshot, names: DisplayNames, *, with_owner: bool) -> tuple[
         job.spec.slug,
         *((words.owner(job, names, with_key=False),) if with_owner else ()),
         job.state.value,
-        plan(job),
+        words.schedule(job),
         brief_when(job.next_run_at, found.now),
         brief_when(job.last_run_at, found.now),
         outcome_text(job.last_status),

@@ -12,7 +12,7 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import named
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames
-from goclaw_py.cli.output import Printer, plain, show_text, when
+from goclaw_py.cli.output import Printer, clock, plain, show_text, when
 from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import JobError, UnknownJob
 from goclaw_py.core.ids import Owner
@@ -113,6 +113,15 @@ def target(place: JobTarget, names: DisplayNames) -> str:
     return f"{names.chat(place)} ({display.cell(target_text(place))})"
 
 
+def schedule(job: Job) -> str:
+    """Return the schedule in words; a single time is in the zone of this machine, as all times."""
+    once, text = job.spec.schedule, plan(job)
+    # Otherwise the text is an error: another release may know the zone of the job.
+    if isinstance(once, At) and text.startswith("once at "):
+        return f"once at {clock(once.at)}"
+    return text
+
+
 def owner_keys(job: Job) -> list[str]:
     """Return the key that names the chat of a job's owner, if it is one."""
     chat = chat_of(job.owner)
@@ -192,8 +201,7 @@ def next_runs(*, as_json: bool) -> Printer[JobSnapshot]:
 
 def _show_next(found: JobSnapshot) -> None:
     job = found.job
-    # A time that comes once is below, in the zone of this machine.
-    show_text(f"{label(job)}: {'once' if isinstance(job.spec.schedule, At) else plan(job)}")
+    show_text(f"{label(job)}: {schedule(job)}")
     for number, at in enumerate(found.ahead):
         typer.echo(f"{'' if number else 'next':<6}{when(at, found.now, job.spec.zone)}")
     if job.state.value == "paused":

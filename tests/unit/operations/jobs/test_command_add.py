@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from goclaw_py.cli.output import clock
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.models import (
@@ -72,6 +73,9 @@ def test_a_time_is_in_the_zone(goclaw: Shell, cron: JobControl, text: str, at: d
     got = goclaw("jobs", "add", "tea", "--at", text, "--tz", "Europe/Berlin", "--", "tea")
     assert (got.code, got.err) == (0, "")
     assert cron.one().spec.schedule == At(at)
+    # It is told in the zone of this machine, as the time of the next run below it.
+    assert got.out.startswith(f"tea: once at {clock(at)}\n")
+    assert f"once at {clock(at)} " in goclaw("jobs", "list").out
 
 
 def test_the_zone_of_the_operator_is_that_of_new_jobs(goclaw: Shell, cron: JobControl) -> None:
