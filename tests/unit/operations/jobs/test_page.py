@@ -31,6 +31,7 @@ from goclaw_py.schedule.jobs.models import (
     TargetKind,
 )
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
+from goclaw_py.web.pages import rendering
 from goclaw_py.web.pages.services import notice_of
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
 from tests.unit.web.fakes import FakeControl, unavailable
@@ -89,9 +90,15 @@ async def test_all_jobs_that_match_are_changed_also_on_other_pages(
     assert "all 5" not in await browser.says("/jobs?name=other")
 
 
-async def test_without_jobs_a_newcomer_is_told_how_to_make_one(browser: Browser) -> None:
+async def test_without_jobs_a_newcomer_is_told_how_to_make_one(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a link for those who may not."""
     told = ("There are no jobs yet.", "goclaw jobs add standup", 'href="/jobs/new"')
     await browser.says("/jobs", *told)
+    monkeypatch.setattr(rendering, "may", lambda _actor, _method, path: path != "/jobs/new")
+    said = await browser.says("/jobs", "<p>Ask your agent in a chat")
+    assert 'href="/jobs/new"' not in said[said.index('id="live"') :]
 
 
 async def test_a_job_is_listed_in_words_and_in_its_own_zone(browser: Browser, jobs: Jobs) -> None:

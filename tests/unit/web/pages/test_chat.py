@@ -373,6 +373,16 @@ async def test_a_new_conversation_is_empty_and_lists_the_others(browser: Browser
     assert "data-busy" not in text
 
 
+@pytest.mark.parametrize(("waiting", "running"), [(1, 0), (0, 1), (0, 0)])
+async def test_the_list_marks_conversations_in_progress(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, waiting: int, running: int
+) -> None:
+    """Also while a run answers, when nothing waits any more."""
+    monkeypatch.setattr(fakes, "FULL", replace(fakes.FULL, waiting=waiting, running=running))
+    listed = (await browser.get("/chat?name=fresh")).text
+    assert ('aria-label="in progress"' in listed) == bool(waiting or running)
+
+
 async def test_a_conversation_is_exported(browser: Browser, control: FakeControl) -> None:
     answer = await browser.get("/chat/export?name=local")
     assert answer.headers["content-disposition"] == 'attachment; filename="local.md"'
