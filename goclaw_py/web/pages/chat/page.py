@@ -96,7 +96,7 @@ class _ChatPages:
             "chats": by_day(chats, self._service.now(), _zone(query.get("zone", ""))),
             "search": search,
             "is_new": here.session is None and not search,
-            "waiting": _waiting(queue),
+            "waiting": waiting_places(queue),
             "waits_for": queue.waiting[0].waits_for if queue and queue.waiting else None,
             "is_busy": queue is not None and bool(queue.running or queue.messages),
             # A guest answers no question about a tool, and sees none.
@@ -237,7 +237,7 @@ class _ChatPages:
         return await self._conversations.stored(self._conversations.name(query))
 
 
-def _waiting(queue: QueueView | None) -> dict[str, str]:
+def waiting_places(queue: QueueView | None) -> dict[str, str]:
     """Return the places of the messages that no run answers yet, the next one first, by their ids.
 
     One whose run waits for an approval is no longer in line.

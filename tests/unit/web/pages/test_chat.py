@@ -25,6 +25,7 @@ from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.chat.conversations import LISTED, StoredConversation, by_day
 from goclaw_py.web.pages.chat.lines import SHOWN, lines_of
 from goclaw_py.web.pages.chat.markdown import html_of
+from goclaw_py.web.pages.chat.page import waiting_places
 from tests.support.apps import lend_api
 from tests.unit.web import fakes
 from tests.unit.web.fake_approvals import PAY, WIPE
@@ -119,6 +120,19 @@ def test_a_conversation_has_its_messages_without_an_answer_in_their_places() -> 
         ("waits", ""),
     ]  # fmt: skip
     assert [line.run is None for line in lines] == [True, False, False, True]
+
+
+def test_a_message_that_waits_has_its_place_in_line() -> None:
+    waits = [Unanswered(n, said(n, "more"), None, NOW) for n in range(1, 114)]
+    asked = replace(waits[0], asking_run=RUN_ID)
+    running = replace(waits[0], run_id=QUEUE.running[0].id)
+    places = [*waiting_places(replace(QUEUE, messages=(asked, running, *waits[1:]))).values()]
+    assert places[:4] == ["next", "2nd in line", "3rd in line", "4th in line"]
+    ends = {number: places[number - 1].split()[0] for number in (11, 12, 13, 21, 101, 111, 112)}
+    assert ends == {
+        11: "11th", 12: "12th", 13: "13th", 21: "21st", 101: "101st", 111: "111th", 112: "112th"
+    }  # fmt: skip
+    assert waiting_places(None) == {}
 
 
 def aside(role: Role, text: str, after_s: int, name: str = "", **more: Any) -> Aside:
