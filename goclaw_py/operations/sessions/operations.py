@@ -170,6 +170,9 @@ class Sessions:
         now = self._clock.now()
         messages = await self._store.unanswered(found, ended=False, limit=_WAITING_SHOWN)
         ended = await self._store.unanswered(found, ended=True, limit=_UNANSWERED_SHOWN)
+        # One may end between these two.
+        known = {one.id for one in ended}
+        messages = [one for one in messages if one.id not in known]
         running = tuple(run for run in live if run.waits_for is None)
         if not live:
             # Another process may be working on it.

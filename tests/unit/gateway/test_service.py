@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import cast
 
 import pytest
 
@@ -17,7 +18,16 @@ from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.sessions.lookup import session_named
-from goclaw_py.records import DeadLetterQuery, IncomingState, OutboxQuery, OutboxState, RunQuery
+from goclaw_py.operations.sessions.operations import Sessions
+from goclaw_py.records import (
+    DeadLetterQuery,
+    IncomingState,
+    OutboxQuery,
+    OutboxState,
+    RunQuery,
+    Store,
+    Unanswered,
+)
 from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
@@ -351,6 +361,30 @@ async def test_a_queue_shows_what_was_dropped_and_why() -> None:
         assert row.reason is Reason.QUEUE_DROPPED
         assert row.finished_at is not None
         assert [row.message.text for row in seen.messages] == ["works", "waits"]
+
+
+async def test_a_message_that_ends_while_its_queue_is_read_is_there_once(
+    gateway: GatewayProcess,
+) -> None:
+    """Found by use: after a stop the chat showed a question twice."""
+
+    class EndsThen:
+        def __getattr__(self, name: str) -> object:
+            return getattr(gateway.store, name)
+
+        async def unanswered(
+            self, session: SessionKey, *, ended: bool, limit: int
+        ) -> list[Unanswered]:
+            found = await gateway.store.unanswered(session, ended=ended, limit=limit)
+            if not ended:
+                await gateway.control.sessions.stop(session, everything=True)
+                await asyncio.sleep(1)
+            return found
+
+    await gateway.say("one")
+    await asyncio.sleep(1)
+    seen = await Sessions(cast("Store", EndsThen()), LoopClock(START)).queue(session_of())
+    assert [row.message.text for row in (*seen.messages, *seen.unanswered)] == ["one"]
 
 
 async def test_without_a_gateway_a_queue_is_what_is_stored(gateway: GatewayProcess) -> None:

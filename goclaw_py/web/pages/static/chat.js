@@ -66,7 +66,7 @@ function add(role, content, run = "") {
 // What follows the next line of a run. It stands above the questions that came after its own, and, of
 // a turn that is answered again, above all that was said since.
 function behind(run) {
-  const own = items(":scope > li").filter((one) => runOf(one) === run);
+  const own = items(":scope > li").filter((one) => (runOf(one) ?? begun.get(one.dataset.message)) === run);
   let next = own.at(-1)?.nextElementSibling ?? null;
   if (!own.some(({ dataset }) => dataset.again)) while (next && !next.matches(".user")) next = next.nextElementSibling;
   return next;
