@@ -189,8 +189,10 @@ def _note(text: str) -> str:
 
 def _missing(one: Unanswered, run: StoredRun | None) -> Line:
     entry = HistoryEntry(Role.USER, one.message.markdown)
-    is_over = one.outcome not in _ANSWERED
-    is_dropped = one.outcome in _QUIET and one.run_id is None
+    # A stop ends a message before its run has ended, which may have an answer then.
+    has_ended = one.finished_at is not None and (run is None or run.outcome is not None)
+    is_over = has_ended and one.outcome not in _ANSWERED
+    is_dropped = is_over and one.outcome in _QUIET and one.run_id is None
     problem = _problem(one.outcome, one.reason, run.error if run else None) if is_over else ""
     if is_dropped:
         why = _DROPPED.get(one.reason, (one.reason or "").replace("_", " "))
@@ -199,7 +201,7 @@ def _missing(one: Unanswered, run: StoredRun | None) -> Line:
         StoredEntry(entry, one.received_at, one.run_id),
         run,
         problem,
-        one.outcome in _QUIET,
+        is_over and one.outcome in _QUIET,
         files=tuple(file.name for file in one.message.attachments),
         message=own_id(one),
         is_remembered=False,

@@ -110,7 +110,7 @@ def test_a_conversation_has_its_messages_without_an_answer_in_their_places() -> 
     history = [entry(Role.USER, "ask", 1), entry(Role.ASSISTANT, "(failed)", 2)]
     failed = replace(ENDED, outcome=Outcome.FAILED, reason=None, error="boom_1")
     lost = Unanswered(5, said(5, "lost"), RunId("r2"), NOW + timedelta(seconds=3))
-    lost = replace(lost, outcome=Outcome.LOST, reason=Reason.CRASHED)
+    lost = replace(lost, outcome=Outcome.LOST, reason=Reason.CRASHED, finished_at=NOW)
     known = replace(lost, message=said(7, "ask"), run_id=RUN_ID)
     waits = Unanswered(8, said(8, "waits"), None, NOW + timedelta(seconds=9))
     queue = replace(QUEUE, unanswered=(lost, known), messages=(waits,))
@@ -241,7 +241,7 @@ def a_dropped(number: int, after_s: int, reason: Reason | None = Reason.STOPPED)
     came_at = NOW + timedelta(seconds=after_s)
     waited = Unanswered(number, said(number, f"dropped {number}"), None, came_at)
     outcome = Outcome.CANCELLED if reason is Reason.STOPPED else Outcome.DROPPED
-    return replace(waited, outcome=outcome, reason=reason)
+    return replace(waited, outcome=outcome, reason=reason, finished_at=came_at)
 
 
 @pytest.mark.parametrize(
@@ -264,6 +264,12 @@ def test_a_dropped_message_stays_where_it_came(
     assert (first.text, first.problem, first.message) == ("dropped 1", words, "1")
     assert (first.is_dropped, first.is_quiet) == (True, True)
     assert [line.text for line in others] == (["ask", "answer"] if is_answered_later else [])
+    marked = replace(QUEUE, messages=(replace(a_dropped(1, 1, reason), finished_at=None),))
+    assert lines_of([], [], replace(marked, unanswered=()))[0].problem == "", "it has not ended"
+    begun = replace(a_dropped(1, 1, reason), run_id=RUN_ID)
+    working = replace(ENDED, outcome=None, finished_at=None)
+    lines = lines_of([], [working], replace(QUEUE, messages=(), unanswered=(begun,)))
+    assert [line.problem for line in lines] == [""], "its run says how it ended"
     full = [entry(Role.USER, f"ask {n}", 2 + n) for n in range(SHOWN)]
     assert not any(line.is_dropped for line in lines_of(full, [], dropped)), "more is stored"
 
