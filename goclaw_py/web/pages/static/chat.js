@@ -349,13 +349,18 @@ let caught = null; // the end of catching up
 const begun = new Map(); // the id of a message → the run that answers it
 
 // Shows what was stored while this page heard nothing, and removes turns that were undone elsewhere.
-async function catchUp() {
+async function catchUp(isSure = false) {
   const [before, soFar, working] = [items(":scope > li").filter(runOf), removed, new Set(growing.keys())];
   const lines = await stored().catch(() => null);
   if (!lines) return;
   if (removed > soFar) return catchUp(); // it may be what was stored before
   const runs = new Set(lines.map(runOf));
-  for (const item of before) if (![runs, growing, working].some((some) => some.has(runOf(item)))) item.remove();
+  const gone = before.filter((item) => ![runs, growing, working].some((some) => some.has(runOf(item))));
+  if (gone.length && !isSure) {
+    await wait(300); // a turn that ends while it is read is in no list for a moment
+    return catchUp(true);
+  }
+  for (const item of gone) item.remove();
   const found = new Set();
   let last = null;
   setLast(lines.find((line) => line.matches("[data-last]"))?.dataset.of ?? "");
