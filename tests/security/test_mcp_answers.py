@@ -215,7 +215,7 @@ async def test_log_messages_of_a_server_do_not_fill_the_log(
     assert KEY not in str([vars(record) for record in logged])
     if level in ("warning", "emergency"):
         first, last = map(vars, logged)
-        assert (first["message"], first["text"]) == ("mcp_server_message", "the key is ***")
+        assert (first["message"], first["text"]) == ("mcp_server_message", "the key is [hidden]")
         assert (last["message"], last["count"]) == ("mcp_server_messages_left_out", 1_999)
 
 
