@@ -14,8 +14,10 @@ of a sent file name and path. `--agent`: the agent of a new chat.
   has a button that copies it. Each tool call of a run is a card (name, result, link to the run),
   while it runs and later; a message without an answer keeps its reason; an answer that other
   messages separate from its question quotes it. A message that waits is grey and says its place in
-  line. What is typed outlives a reload and an expired sign-in; a message that is refused comes back
-  to the input line. The page fills the window: conversations, which are a drawer on a narrow
+  line; one that was dropped while it waited stays grey, with the reason, and can be sent again. A
+  call that was denied is grey, too. What is typed outlives a reload and an expired sign-in; a
+  message that is refused comes back to the input line. The page fills the window: conversations,
+  which are a drawer on a narrow
   screen, messages, which scroll, and the input line. Send becomes Stop while something runs.
 - **Messages.** Each can be copied. The last one can be edited or its answer tried again: `/undo`
   (CMD-7) removes the turn, if it still is the last one, and all its messages wait again, with their
