@@ -121,7 +121,9 @@ def test_without_a_terminal_options_answer_and_nothing_is_asked(
     assert (code, "https://t.me/GoclawTestBot" in output) == (0, True), output
     assert "\N{FULL BLOCK}" not in output
     assert systemctl.calls == []
-    code, output = fresh.goclaw(*words, "offline", "--force", "--service")
+    code, output = fresh.goclaw(*words, "offline", "--force")
+    assert (code, "--key-file: needs --model" in output) == (2, True), output
+    code, output = fresh.goclaw(*words[:3], "--model", "offline", "--force", "--service")
     assert (code, systemctl.calls[-1].split()[-2:]) == (0, ["restart", "goclaw.service"]), output
     code, output = fresh.goclaw("config", "show", "agents.main")
     assert (code, "offline" in output) == (0, True)
