@@ -376,7 +376,8 @@ async function catchUp(isSure = false) {
     if (mine && runOf(line) && !runOf(mine)) mine.dataset.of = runOf(line);
     if (mine && line.matches(".dropped")) mine.classList.add("dropped");
     const end = line.querySelector(":scope > :is(.problem, .hint)"); // why there is no answer
-    if (mine && end && !mine.querySelector(":scope > :is(.problem, .hint)")) mine.querySelector(".place")?.before(end);
+    if (stopped.has(runOf(line))) end?.remove(); // this page says so already
+    else if (mine && end && !mine.querySelector(":scope > :is(.problem, .hint)")) mine.querySelector(".place")?.before(end);
     if (!mine) {
       at("begin")?.remove();
       if (message && !runOf(line) && begun.has(message)) line.dataset.of = begun.get(message);
@@ -388,6 +389,7 @@ async function catchUp(isSure = false) {
     }
     found.add((last = mine ?? line));
   }
+  for (const run of stopped.keys()) showStopped(run);
 }
 
 // What is not in the answer of a turn is undone with it: why there was none.
