@@ -29,13 +29,13 @@ from tests.browser.seen import (
 pytestmark = pytest.mark.real_time
 
 QUERIES = (
-    *("/?notice={}", "/timeline?span={}", "/deliveries?show={}", "/sessions?key={}"),
-    *("/jobs?state={}&agent={}&page={}", "/heartbeats/main?outcome={}&heartbeat_run={}"),
-    "/people?error={}",
+    *("/?notice={}", "/timeline?in={}", "/deliveries?search={}", "/sessions?key={}"),
+    *("/jobs?name={}&page={}", "/heartbeats/main?heartbeat_run={}", "/people?error={}"),
 )
 REFUSED = {
     "/chat?name={}": 422, "/runs/{}": 404, "/jobs/{}": 404, "/heartbeats/{}": 404,
-    "/sessions/view?key={}": 404, "/{}": 404,
+    "/sessions/view?key={}": 404, "/{}": 404, "/timeline?span={}": 422, "/jobs?state={}": 422,
+    "/deliveries?show={}": 422, "/heartbeats/main?outcome={}": 422,
 }  # fmt: skip
 
 

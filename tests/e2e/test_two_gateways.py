@@ -42,7 +42,7 @@ def test_what_one_gateway_works_on_is_stopped_and_drained_from_the_other(
         assert (code, said) == (0, f"stopped {run['id']}\n")
         wait_for(lambda: one.rows("runs", "list")[0]["outcome"] == "cancelled", "its end")
 
-        code, said = two.goclaw("nodes", "drain", node["id"])
+        code, said = two.goclaw("nodes", "drain", node["id"], "--yes")
         assert (code, f"(pid {first.pid})" in said) == (0, True), said
         assert first.wait() == 0
         api.say(BOB, "echo anybody?")
