@@ -21,6 +21,7 @@ from goclaw_py.cli.chats.transcript import (
     file_line,
     possible_decisions,
     received_line,
+    tool_line,
 )
 from goclaw_py.cli.output import folded, plain
 from goclaw_py.core.ids import RunId
@@ -171,10 +172,9 @@ class MarkdownTranscript:
                 return ""
             case RunText(run_id, _, text):
                 return self._stream(run_id, text)
-            case RunTool(_, _, name, ok, denied):
-                failed = "" if ok is None else " denied" if denied else " failed"
-                hides = ok or self._questions.is_refused(name)
-                return "" if hides else self.note(f"⚙ {plain(name)}{failed}")
+            case RunTool():
+                line = tool_line(event, self._questions)
+                return self.note(line) if line else ""
             case RunWaiting(_, _, text):
                 return self.note(plain(text)) if text else ""
             case RunEnded(run_id, _, outcome, silent=silent):

@@ -141,10 +141,9 @@ class Transcript:
                 return ""
             case RunText(run_id, _, text):
                 return self._stream(run_id, plain(text))
-            case RunTool(_, _, name, ok, denied):
-                end = "" if ok is None else " denied" if denied else " failed"
-                hides = ok or self._questions.is_refused(plain(name))
-                return "" if hides else self.note(f"⚙ {plain(name)}{end}")
+            case RunTool():
+                line = tool_line(event, self._questions)
+                return self.note(line) if line else ""
             case RunWaiting(_, _, text):
                 return self.note(plain(text)) if text else ""
             case RunEnded(run_id, _, outcome, silent=silent):
@@ -226,6 +225,15 @@ def possible_decisions(message: TerminalMessage) -> set[Decision]:
 def received_line(event: LineReceived) -> str:
     """Return what was typed in another terminal, or sent there as files, as in its input line."""
     return plain(f"› {event.text or ', '.join(event.files)}")  # noqa: RUF001
+
+
+def tool_line(event: RunTool, questions: ToolQuestions) -> str:
+    """Return the line about a tool call that begins, failed or was denied; "" for any other."""
+    name = plain(event.name)
+    if event.ok or questions.is_refused(name):
+        return ""
+    end = "" if event.ok is None else " denied" if event.denied else " failed"
+    return f"⚙ {name}{end}"
 
 
 def file_line(file: OutFile | None) -> str:
