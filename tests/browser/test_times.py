@@ -20,6 +20,12 @@ pytestmark = pytest.mark.real_time
 KOLKATA = {"timezone_id": "Asia/Kolkata", "locale": "en-GB"}
 AGE = re.compile(r"^(now|in \d+ (s|min|h|d)|\d+ (s|min|h|d) ago)$")
 CASES = json.loads((Path(__file__).parents[1] / "support/durations.json").read_text())
+NEW_STATE = """html => {
+  const fresh = document.createElement("template");
+  fresh.innerHTML = html;
+  show(document.querySelector("[data-live]"), fresh.content);
+  document.dispatchEvent(new Event("part"));
+}"""
 EXACT = re.compile(r"^\d{1,2} \w+ \d{4}, \d\d:\d\d:\d\d$")
 
 
@@ -101,12 +107,17 @@ def test_the_values_of_a_chart_are_read_by_keys_and_touch(page: Page) -> None:
     expect(page.locator("#times")).to_be_hidden()  # its days are of another zone
     chart = page.get_by_role("img", name="Runs, from")
     reading = page.locator("figure", has=chart).locator(".reading")
+    unread = page.locator("[data-live]").inner_html()
     chart.focus()
     expect(reading).to_have_text(re.compile(r"^\d+ \w{3}: [\d,]+ runs"))
     first = chart.locator("rect").first
     first.dispatch_event("pointerdown", {"clientX": 0})
     expect(reading).to_have_text(re.compile(re.escape(first.evaluate("one => one.textContent"))))
     assert violations(page) == []
+    seen, chosen = reading.inner_text(), chart.locator("rect.read").first.get_attribute("x")
+    page.evaluate(NEW_STATE, unread)
+    expect(reading).to_have_text(seen)
+    assert chart.locator("rect.read").first.get_attribute("x") == chosen
 
 
 def test_a_new_job_is_in_the_zone_of_the_browser(page: Page) -> None:

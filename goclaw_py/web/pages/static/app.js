@@ -242,6 +242,7 @@ function update(old, fresh) {
   // What the person has opened or typed is theirs.
   const kept = old.nodeName === "DETAILS" ? ["open"] : old.type !== "hidden" && ["INPUT", "TEXTAREA", "SELECT"].includes(old.nodeName) ? ["value", "checked"] : [];
   if (old.nodeName === "TIME" && old.dateTime === fresh.dateTime) return;
+  if (old.nodeName === "OUTPUT") return; // a script writes it
   for (const { name } of [...old.attributes]) {
     if (!fresh.hasAttribute(name) && !kept.includes(name) && !(old.nodeName === "TIME" && name === "title")) old.removeAttribute(name);
   }

@@ -37,6 +37,9 @@ function point({ target, clientX }) {
   if (stroke) document.querySelector(".reading").textContent = stroke.querySelector("title").textContent;
 }
 
+document.addEventListener("part", () => {
+  for (const chart of document.querySelectorAll(".charts svg")) if (chosen.has(chart)) read(chart, chosen.get(chart));
+});
 document.addEventListener("pointermove", point);
 document.addEventListener("pointerdown", point);
 document.addEventListener("focusin", ({ target }) => {
