@@ -120,7 +120,11 @@ def lines_of(
         begins_at = _begin(history, asides)
         ended = [one for one in queue.unanswered if one.received_at >= begins_at]
         missing = [one for one in (*ended, *queue.messages) if one.run_id not in last]
-        found += [_missing(one, by_id.get(one.run_id) if one.run_id else None) for one in missing]
+        newest = {one.run_id: one.id for one in missing}
+        for one in missing:
+            line = _missing(one, by_id.get(one.run_id) if one.run_id else None)
+            # The tool calls of a run stand once, below the last of its messages.
+            found.append(line if newest[one.run_id] == one.id else replace(line, run=None))
     shown = {None, *(line.entry.run_id for line in found)}  # the others were undone
     beside = _asides([one for one in asides if one.run_id in shown], history, by_id)
     # Of a turn that was stopped while it asked, the line of the turn says so.

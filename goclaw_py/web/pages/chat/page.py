@@ -29,7 +29,7 @@ from goclaw_py.records import ApprovalQuery, RunQuery, StoredEntry
 from goclaw_py.schedule.jobs.models import MAX_TEXT_CHARS
 from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation, by_day
 from goclaw_py.web.pages.chat.files import file_address, is_picture
-from goclaw_py.web.pages.chat.lines import SHOWN, Line, lines_of, own_id
+from goclaw_py.web.pages.chat.lines import SHOWN, lines_of, own_id
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
@@ -55,6 +55,7 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
     of_everybody = [
         Route("/chat", pages.show),
         service.live_route(pages.page),
+        Route("/chat/talk", pages.talk),
         Route("/chat/new", pages.start),
         Route("/chat/export", pages.export),
         Route("/chat/markdown", pages.markdown, methods=["POST"]),
@@ -96,8 +97,7 @@ class _ChatPages:
             "chats": by_day(chats, self._service.now(), _zone(query.get("zone", ""))),
             "search": search,
             "is_new": here.session is None and not search,
-            "waiting": waiting_places(queue),
-            "waits_for": queue.waiting[0].waits_for if queue and queue.waiting else None,
+            **_waiting(queue),
             "is_busy": queue is not None and bool(queue.running or queue.messages),
             # A guest answers no question about a tool, and sees none.
             "asking": await self._asking(key) if key and not guest else [],
@@ -116,49 +116,61 @@ class _ChatPages:
         for given in ("agent", "search", "zone"):
             if value := request.query_params.get(given):
                 query[given] = value[:_MAX_SEARCH_CHARS]
-        facts, lines = await asyncio.gather(
-            self._service.facts(self.page, query), self._lines(query["name"])
+        facts, talk = await asyncio.gather(
+            self._service.facts(self.page, query), self._talk(query["name"])
         )
         uploads = self._parts.uploads
         whole = {
+            **talk,
             **facts,
-            "lines": lines,
             "commands": GUEST_MENU if self._conversations.guest else MENU,
             "prompts": _OFFLINE_PROMPTS if facts["is_offline"] else _PROMPTS,
             "max_chars": MAX_TEXT_CHARS,
             "max_files": uploads.max_files if uploads else 0,
             "max_bytes": uploads.max_bytes if uploads else 0,
-            "file_address": partial(file_address, guest=bool(self._conversations.guest)),
-            "is_picture": is_picture,
         }
         # Long texts take up to 0.2 s each to format: other work goes on meanwhile.
         return await asyncio.to_thread(self._service.answer, request, "chat.html", whole)
 
-    async def _lines(self, name: str) -> list[Line]:
-        session = (await self._conversations.find(name)).session
-        if session is None:
-            return []
-        queue = await self._control.sessions.queue(session.key)
+    async def talk(self, request: Request) -> Response:
+        """Return the lines of a conversation, as the whole page has them."""
+        facts = await self._talk(self._conversations.name(request.query_params))
+        return HTMLResponse(await asyncio.to_thread(self._service.render, "chat_talk.html", facts))
+
+    async def _talk(self, name: str) -> Facts:
+        """Return what was said, and what the messages without an answer wait for."""
+        here = await self._conversations.find(name)
+        guest = self._conversations.guest
+        facts: Facts = {
+            "here": here,
+            "guest": guest,
+            "file_address": partial(file_address, guest=bool(guest)),
+            "is_picture": is_picture,
+        }
+        if here.session is None:
+            return {**facts, "lines": [], **_waiting(None)}
+        key = here.session.key
+        queue = await self._control.sessions.queue(key)
         reads = 0
         while True:
             history, runs, asides = await asyncio.gather(
-                self._control.sessions.history(session.key, limit=SHOWN),
-                self._control.runs.list(RunQuery(limit=SHOWN, session=session.key)),
-                self._control.sessions.asides(session.key, limit=SHOWN),
+                self._control.sessions.history(key, limit=SHOWN),
+                self._control.runs.list(RunQuery(limit=SHOWN, session=key)),
+                self._control.sessions.asides(key, limit=SHOWN),
             )
             waited = [one.id for one in queue.messages]
             if waited:
-                queue = await self._control.sessions.queue(session.key)
+                queue = await self._control.sessions.queue(key)
             # One that has ended meanwhile may stand in the history too.
             reads += 1
             if reads == _READS or waited == [one.id for one in queue.messages]:
                 break
-        if self._conversations.guest:
+        if guest:
             # The text of an error may name files and addresses of this machine.
             runs = [replace(run, error=None) for run in runs]
         if len(history) == SHOWN:
             asides = [one for one in asides if one.at >= history[0].at]
-        return lines_of(history, runs, queue, asides)
+        return {**facts, "lines": lines_of(history, runs, queue, asides), **_waiting(queue)}
 
     async def start(self, request: Request) -> Response:
         """Begin a conversation under a made name; it is stored with its first message."""
@@ -235,6 +247,15 @@ class _ChatPages:
     async def _stored(self, query: Query) -> StoredConversation:
         """Return the named conversation. Raises ``NotFound`` if nothing was said in it."""
         return await self._conversations.stored(self._conversations.name(query))
+
+
+def _waiting(queue: QueueView | None) -> Facts:
+    places = waiting_places(queue)
+    return {
+        "waiting": places,
+        "first": next(iter(places), None),
+        "waits_for": queue.waiting[0].waits_for if queue and queue.waiting else None,
+    }
 
 
 def waiting_places(queue: QueueView | None) -> dict[str, str]:

@@ -6,8 +6,13 @@ const at = (id) => document.getElementById(id);
 const [log, talk, doing, text, link, form, tray, picked] = ["log", "talk", "doing", "text", "link", "say", "files", "picked"].map(at);
 const { chat, agent } = box.dataset;
 const base = `/api/chat/${encodeURIComponent(chat)}`;
-const growing = new Map(); // run id → the element in which its words arrive
-const shown = new Set(); // receipts that were shown, for those that are said again
+const working = new Set(); // runs in progress
+const drafts = new Map(); // run id → the line in which its words arrive
+const sent = new Map(); // the id of a message that the server may not show yet → its line, and when it was taken
+const given = new Map(); // the id of a message → the list of its files, with pictures
+const begun = new Map(); // the id of a message → the run that answers it
+const open = new Map(); // receipt → the message, whose buttons can be pressed
+const heardOf = new Set(); // receipts of messages that were heard, for those that are said again
 const choice = box.dataset.guest ? {} : { agent }; // a guest chooses no agent
 const hasTouch = matchMedia("(pointer: coarse)").matches; // its keyboard has no Shift with Enter
 const wait = (ms) => new Promise((go) => setTimeout(go, ms));
@@ -44,101 +49,42 @@ function image(file) {
   return PICTURES.includes(file?.type) ? element("img", { src: URL.createObjectURL(file), alt: "" }) : "";
 }
 
-function add(role, content, run = "") {
-  at("begin")?.remove();
-  const isAnswer = role === "assistant";
+// A line that the server does not show yet.
+function lineOf(role, id, ...inside) {
   const time = element("time", { dateTime: new Date().toISOString() });
-  const facts = element("small", {}, time);
-  const page = at("tool").content.querySelector("a"); // a guest's page has no link to the run
-  if (isAnswer && run && page) facts.append(" · ", Object.assign(page.cloneNode(), { href: `/runs/${encodeURIComponent(run)}`, textContent: "Run" }));
   showTime(time);
-  const head = element("p", { className: "by" }, element("strong", { textContent: isAnswer ? agent : "You" }), " ", facts);
-  const item = element("li", { className: role }, head);
-  if (content || isAnswer) item.append(element(isAnswer ? "div" : "pre", { className: isAnswer ? "words plain" : "", textContent: content }));
-  item.append(element("small", { className: "place" }));
-  addActs(item);
-  talk.insertBefore(item, isAnswer && run ? behind(run) : null);
-  if (run) item.dataset.of = run;
-  item.toggleAttribute("data-last", run !== "" && run === lastRun);
-  return item;
+  const head = element("p", { className: "by" }, element("strong", { textContent: role === "user" ? "You" : agent }), " ", element("small", {}, time));
+  at("begin")?.remove();
+  return element("li", { className: role, id }, head, ...inside, element("small", { className: "place" }));
 }
 
-// What follows the next line of a run. It stands above the questions that came after its own, and, of
-// a turn that is answered again, above all that was said since.
-function behind(run) {
-  const own = items(":scope > li").filter((one) => (runOf(one) ?? begun.get(one.dataset.message)) === run);
-  let next = own.at(-1)?.nextElementSibling ?? null;
-  if (!own.some(({ dataset }) => dataset.again)) while (next && !next.matches(".user")) next = next.nextElementSibling;
-  return next;
-}
-
-let lastRun = ""; // of the last turn that the agent remembers: only that can be undone
-
-function setLast(run) {
-  lastRun = run;
-  for (const item of items(":scope > li")) item.toggleAttribute("data-last", run !== "" && item.dataset.of === run);
-}
-
-const questionOf = (id) => items("[data-message]").find(({ dataset }) => dataset.message === id);
-const said = (item) => item.dataset.text ?? item.querySelector("pre")?.textContent ?? "";
-
-// Shows the text of an answer as the server formats it. Before that, and if it fails, it is shown
-// as it is. `isWhole` is false while it grows.
-async function format(item, words, isWhole) {
+// Shows an answer in progress as the server formats it. Before that, and if it fails, it is shown
+// as it is.
+async function format(item, words) {
   item.dataset.text = words;
-  item.ariaBusy = String(!isWhole);
+  item.ariaBusy = "true";
   const body = item.querySelector(".words");
   if (!body.hasChildNodes()) body.textContent = words;
   if (item.dataset.formatting) return;
   item.dataset.formatting = "yes";
-  for (let shown = null; shown !== item.dataset.text; ) {
-    shown = item.dataset.text;
-    const answer = await fetch("/chat/markdown", { method: "POST", body: new URLSearchParams({ text: shown }) }).catch(() => null);
+  for (let done = null; done !== item.dataset.text && item.isConnected; ) {
+    done = item.dataset.text;
+    const answer = await fetch("/chat/markdown", { method: "POST", body: new URLSearchParams({ text: done }) }).catch(() => null);
     // Whoever is not signed in any more is sent elsewhere.
     const html = answer?.ok && !answer.redirected ? await answer.text().catch(() => null) : null;
-    if (html === null) body.textContent = shown;
+    if (html === null) body.textContent = done;
     else body.innerHTML = html;
     body.classList.toggle("plain", html === null);
-    // A long text is formatted less often while it grows: each time it is all of it.
-    if (item.ariaBusy === "true") await wait(100 + shown.length / 10);
+    addCopies(body);
+    // A long text is formatted less often: each time it is all of it.
+    await wait(100 + done.length / 10);
   }
   delete item.dataset.formatting;
-  addCopies(body);
 }
 
 // A button above each block of code.
 function addCopies(root) {
-  for (const code of root.querySelectorAll("pre")) {
-    const button = element("button", { type: "button", className: "copy", textContent: "Copy" });
-    button.addEventListener("click", () => copy(code.textContent, code, button));
-    code.before(button);
-  }
-}
-
-// A card for a tool call that starts; the card of one that has returned gets its result.
-function showTool(run, name, ok, denied) {
-  let cards = items("[data-tools]").find((item) => item.dataset.tools === run);
-  if (!cards) {
-    cards = element("li", { className: "tools" });
-    cards.dataset.tools = run;
-    const item = growing.get(run);
-    talk.insertBefore(cards, item ?? behind(run));
-  }
-  let card = [...cards.querySelectorAll("[data-running]")].find((one) => one.dataset.running === name);
-  if (!card || ok === null) {
-    card = at("tool").content.firstElementChild.cloneNode(true);
-    card.dataset.running = name;
-    card.querySelector("strong").textContent = name;
-    // A guest's page has no link to the run.
-    const link = card.querySelector("a");
-    if (link) link.href = `/runs/${encodeURIComponent(run)}`;
-    cards.append(card);
-  }
-  if (ok !== null) {
-    delete card.dataset.running;
-    const [words, meaning] = ok ? ["ok", "good"] : denied ? ["denied", "idle"] : ["failed", "bad"];
-    Object.assign(card.querySelector(".badge"), { textContent: words, className: `badge ${meaning}` });
-  }
+  for (const code of root.querySelectorAll("pre")) code.before(element("button", { type: "button", className: "copy", textContent: "Copy" }));
 }
 
 async function post(path, body) {
@@ -151,23 +97,23 @@ async function post(path, body) {
 
 const newId = () => crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Date.now();
 
-const FORGET = /^\/(undo|new)\b/;
-let forgets = false; // the next answer says what the agent has forgotten
 // What buttons of this page send is no line of the person: a turn again, or one message of it edited.
-const AGAIN = /^\/undo [0-9a-f-]{32,} (?:again|edit ?(\S*)\n([^]*))$/;
-let redone = null; // its match, until the run begins
+const AGAIN = /^\/undo [0-9a-f-]{32,} (again|edit\b)/;
 const STOP = "stop-"; // the id of what the button Stop sends begins so
 const isPressed = (id, line) => id.startsWith(STOP) || AGAIN.test(line);
 const STOPS = /^\/stop(all)?\b/i;
 let stops = false; // the next answer says what was stopped: the messages say it themselves, also later
 
-// A message of the person, with its files.
+// Shows a message of the person at once, with its files.
 function addQuestion(id, line, files) {
-  const item = add("user", line);
-  if (!line) item.dataset.text = files.map(({ name }) => name).join(", ");
-  if (files.length) item.lastElementChild.before(filesList(files));
+  const item = lineOf("user", `say-${id}`, line ? element("pre", { textContent: line }) : "");
+  if (files.length) {
+    given.set(id, filesList(files));
+    item.querySelector(".place").before(given.get(id).cloneNode(true));
+  }
   item.dataset.message = id;
-  forgets ||= FORGET.test(line);
+  talk.append(item);
+  sent.set(id, { item, takenAt: Infinity });
   return item;
 }
 
@@ -187,11 +133,14 @@ async function say(line, files = [], id = newId()) {
       // The same id again is harmless, so a line whose answer was lost is said once.
       await (attempt ? post("/messages", body) : first);
       if (item) showPlace(item, "");
+      if (sent.has(id)) sent.get(id).takenAt = performance.now();
+      changed();
       return true;
     } catch (error) {
       const isFinal = error.status >= 400 && error.status < 500;
       if (isFinal || attempt >= 5) {
         item?.remove();
+        sent.delete(id);
         // Several come back in the order in which they were typed.
         if (item) returned = text.value = (text.value === returned ? [returned, line] : [line, text.value]).filter(Boolean).join("\n");
         typed();
@@ -213,22 +162,9 @@ const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 const size = (bytes) => (bytes < 1 << 20 ? `${Math.ceil(bytes / 1024)} KB` : `${(bytes / (1 << 20)).toFixed(1)} MB`);
 
-// The files of a message: those that are being sent, and those of a run, which can be saved.
 function filesList(files) {
-  const list = element("ul", { className: "files", ariaLabel: "Files" });
-  for (const { name, file, run, kind, mime, path } of files) {
-    const isPicture = kind === "photo" || PICTURES.includes(mime);
-    const place = element(run ? "a" : "span", {}, image(file));
-    if (run) {
-      place.href = `/chat/file?${new URLSearchParams({ run, path })}`;
-      if (isPicture) place.append(element("img", { src: place.href, alt: name }));
-      if (isPicture) place.target = "_blank";
-      else place.download = "";
-    }
-    place.append(element("bdi", { textContent: name }));
-    list.append(element("li", {}, place));
-  }
-  return list;
+  const all = files.map(({ name, file }) => element("li", {}, image(file), element("bdi", { textContent: name })));
+  return element("ul", { className: "files", ariaLabel: "Files" }, ...all);
 }
 
 function attach(files) {
@@ -290,14 +226,14 @@ picked?.addEventListener("change", () => {
   attach(picked.files);
   picked.value = "";
 });
-function given(event, files) {
+function take(event, files) {
   box.classList.remove("drop");
   if (!files.length) return;
   event.preventDefault();
   attach(files);
 }
-text.addEventListener("paste", (event) => given(event, event.clipboardData.files));
-box.addEventListener("drop", (event) => given(event, event.dataTransfer.files));
+text.addEventListener("paste", (event) => take(event, event.clipboardData.files));
+box.addEventListener("drop", (event) => take(event, event.dataTransfer.files));
 box.addEventListener("dragover", (event) => {
   if (!event.dataTransfer.types.includes("Files")) return;
   event.preventDefault();
@@ -307,18 +243,16 @@ box.addEventListener("dragleave", ({ relatedTarget }) => box.contains(relatedTar
 
 // ---------------------------------------------------------------- what is done with a message
 
-function addActs(item) {
-  item.append(at("acts").content.cloneNode(true));
-}
-
 let edited = null; // the message that the next one replaces
 let other = ""; // what was typed before
 
+const said = (item) => item.dataset.text ?? item.querySelector("pre")?.textContent ?? "";
+
 function edit(item) {
   if (!edited) other = text.value;
-  edited = item;
-  at("cancel").hidden = !item;
   const files = item?.querySelector(".files") ? " Its files stay." : "";
+  edited = item && { run: runOf(item), message: item.dataset.message ?? "", hasFiles: files !== "" };
+  at("cancel").hidden = !item;
   doing.textContent = item ? `Sending replaces your last message and its answer.${files}` : "";
   text.value = item ? item.querySelector("pre")?.textContent ?? "" : other;
   typed();
@@ -333,109 +267,21 @@ function refill(item) {
   text.focus();
 }
 
-// The lines of this conversation as they are stored.
-async function stored() {
-  const answer = await fetch(location.href);
-  if (answer.redirected) throw Object.assign(new Error("signed out"), { status: 401 });
-  if (!answer.ok) throw new Error(answer.statusText);
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  return [...page.querySelectorAll("#talk > li")];
-}
-
-const runOf = ({ dataset }) => dataset.of ?? dataset.tools;
-
-let removed = 0; // turns, by this page
-let caught = null; // the end of catching up
-const begun = new Map(); // the id of a message → the run that answers it
-
-// Shows what was stored while this page heard nothing, and removes turns that were undone elsewhere.
-async function catchUp(isSure = false) {
-  const [before, soFar, working] = [items(":scope > li").filter(runOf), removed, new Set(growing.keys())];
-  const lines = await stored().catch(() => null);
-  if (!lines) return;
-  if (removed > soFar) return catchUp(); // it may be what was stored before
-  const runs = new Set(lines.map(runOf));
-  const gone = before.filter((item) => ![runs, growing, working].some((some) => some.has(runOf(item))));
-  if (gone.length && !isSure) {
-    await wait(300); // a turn that ends while it is read is in no list for a moment
-    return catchUp(true);
-  }
-  for (const item of gone) item.remove();
-  const found = new Set();
-  let last = null;
-  setLast(lines.find((line) => line.matches("[data-last]"))?.dataset.of ?? "");
-  for (const line of lines) {
-    const { message } = line.dataset;
-    const mine = items(":scope > li").find((item) => {
-      if (found.has(item) || item.classList[0] !== line.classList[0]) return false;
-      // The run of a message may have begun since the lines were read.
-      if (message && item.dataset.message) return item.dataset.message === message;
-      if (runOf(item)) return runOf(item) === runOf(line);
-      return said(item) === said(line); // its run has begun, or it was dropped
-    });
-    if (mine && runOf(line) && !runOf(mine)) mine.dataset.of = runOf(line);
-    if (mine && line.matches(".dropped")) mine.classList.add("dropped");
-    const end = line.querySelector(":scope > :is(.problem, .hint)"); // why there is no answer
-    if (stopped.has(runOf(line))) end?.remove(); // this page says so already
-    else if (mine && end && !mine.querySelector(":scope > :is(.problem, .hint)")) mine.querySelector(".place")?.before(end);
-    if (!mine) {
-      at("begin")?.remove();
-      if (message && !runOf(line) && begun.has(message)) line.dataset.of = begun.get(message);
-      if (last) last.after(line);
-      else talk.prepend(line);
-      if (!line.dataset.tools) addActs(line);
-      for (const body of line.querySelectorAll(".words")) addCopies(body);
-      showTimes(line);
-    }
-    found.add((last = mine ?? line));
-  }
-  for (const run of stopped.keys()) showStopped(run);
-}
-
-// What is not in the answer of a turn is undone with it: why there was none.
-function reopen(item) {
-  delete item.dataset.of;
-  item.classList.remove("dropped");
-  item.querySelector(":scope > :is(.problem, .hint)")?.remove();
-}
-
-function reword(item, words, files = []) {
-  const body = item.querySelector("pre") ?? element("pre");
-  body.textContent = words;
-  item.querySelector(".by").after(body);
-  if (files.length) item.querySelector(".place").before(filesList(files));
-}
-
 // Lets the agent answer its last turn again, if that is this run; says why it cannot. The gateway
 // has the messages of the turn: the page sends only what one of them says now.
 async function again(run, line, files = []) {
-  const remembered = async () => (await stored()).filter(({ dataset }) => dataset.run === run);
-  try {
-    const turn = await remembered();
-    if (!turn.some((one) => one.matches("[data-last]"))) throw new Error(turn.length ? "another message came after it" : "it is not stored any more");
-    if (!(await say(line, files))) return false;
-    for (let attempt = 0; (await remembered()).length; attempt += 1) {
-      if (attempt === 10) throw new Error("the agent has not forgotten the last turn");
-      await wait(300);
-    }
-    const [, id, words] = AGAIN.exec(line);
-    if (id && questionOf(id)) reword(questionOf(id), words, files);
-    removed += 1;
-    for (const item of items(":scope > li").filter((one) => runOf(one) === run)) {
-      if (item.dataset.message && (id || words === undefined)) reopen(item);
-      else item.remove();
-      item.dataset.again = "yes";
-    }
-    caught = catchUp();
-    return true;
-  } catch (error) {
-    if (error.status === 401) await refused(doing);
-    else doing.textContent = `Not sent again: ${error.message}`;
-    return false;
-  }
+  await refresh();
+  const turn = items("[data-run]").filter(({ dataset }) => dataset.run === run);
+  if (turn.some((one) => one.matches("[data-last]"))) return say(line, files);
+  doing.textContent = `Not sent again: ${turn.length ? "another message came after it" : "it is not stored any more"}`;
+  return false;
 }
 
 talk.addEventListener("click", async ({ target }) => {
+  const copied = target.closest(".copy");
+  if (copied) return copy(copied.nextElementSibling.textContent, copied.nextElementSibling, copied);
+  const pressed = target.closest("[data-press]");
+  if (pressed) return pressButton(pressed);
   const button = target.closest("[data-act]");
   if (!button) return;
   const item = button.closest("li");
@@ -453,31 +299,33 @@ at("cancel").addEventListener("click", () => edit(null));
 
 // ---------------------------------------------------------------- buttons
 
-// The buttons below a message. An approval has a card with its own.
+// The buttons below messages that nobody has pressed yet. An approval has a card with its own.
 const isQuestion = (rows) => rows.flat().some(({ data }) => data.startsWith("approval:"));
 
-function addButtons(item, receipt, rows) {
-  const all = rows.flat();
-  if (!all.length || isQuestion(rows)) return;
-  const place = element("div", { className: "actions buttons" });
-  place.dataset.receipt = receipt;
-  for (const { text: label, data } of all) {
-    const button = element("button", { type: "button", textContent: label });
-    button.addEventListener("click", () => {
-      button.disabled = true;
-      post("/press", { press_id: newId(), receipt, data, ...choice }).catch((error) => {
-        button.disabled = false;
-        doing.textContent = `Not pressed: ${error.message}`;
-      });
-    });
-    place.append(button);
+function addButtons(lines) {
+  const all = [...lines.querySelectorAll("li.assistant")];
+  for (const [receipt, { text: words, run_id, buttons }] of open) {
+    const isIt = ({ dataset: { text, of } }) => text === words && (!run_id || !of || of === run_id);
+    const item = all.find(({ dataset }) => dataset.receipt === receipt) ?? all.findLast(isIt);
+    if (!item || item.querySelector(".buttons") || isQuestion(buttons)) continue;
+    const place = element("div", { className: "actions buttons" });
+    for (const { text: label, data } of buttons.flat()) {
+      const button = element("button", { type: "button", textContent: label });
+      Object.assign(button.dataset, { press: receipt, data });
+      place.append(button);
+    }
+    item.querySelector(".place").before(place);
   }
-  item.lastElementChild.before(place);
 }
 
-const ofReceipt = (query, receipt) => items(`${query}[data-receipt]`).find(({ dataset }) => dataset.receipt === receipt);
-// Of a question about a tool call that was answered, its tool and the answer remain.
-const ANSWERED = /^(?:🔐|❓)[^\n]*\n\n([^\n]+)[^]*\n\n((?:✅|🚫|⏭|⌛|⏹)[^\n]+)$/;
+async function pressButton(button) {
+  const { press: receipt, data } = button.dataset;
+  button.disabled = true;
+  await post("/press", { press_id: newId(), receipt, data, ...choice }).catch((error) => {
+    button.disabled = false;
+    doing.textContent = `Not pressed: ${error.message}`;
+  });
+}
 
 // The answer to a question of a tool; the live part then has one less.
 document.addEventListener("submit", async (event) => {
@@ -524,164 +372,158 @@ if (isSecureContext && "Notification" in window && navigator.serviceWorker) {
 
 // ---------------------------------------------------------------- events
 
-// Whether an answer stands in the history already: it was stored before it could be shown.
-function isThere(run, words) {
-  // One that may have been sent twice begins with a mark.
-  const found = items("[data-run]").find((item) => item.dataset.run === run && words.endsWith(item.dataset.text));
-  // Each stands for one message.
-  if (found) delete found.dataset.run;
-  return found;
-}
-
 const events = {
   run_started: ({ run_id, messages }) => {
     doing.textContent = "The agent is working…";
-    growing.set(run_id, null);
-    for (const id of messages) {
-      begun.set(id, run_id);
-      const item = questionOf(id);
-      if (!item) continue;
-      reopen(item);
-      item.dataset.of = run_id;
-      if (redone) item.dataset.again = "yes";
-      showPlace(item, "");
-    }
-    if (redone) {
-      const [, id, words] = redone;
-      const item = questionOf(id || messages[0]);
-      if (item && words !== undefined) reword(item, words);
-      redone = null;
-      caught = catchUp();
-    }
-    showStop();
+    working.add(run_id);
+    for (const id of messages) begun.set(id, run_id);
+    for (const item of items("[data-message]")) if (messages.includes(item.dataset.message)) begin(item, run_id);
+    changed();
   },
-  // Another page of this conversation sends it.
-  line_received: ({ message_id, text: line, files }) => {
+  line_received: ({ text: line }) => {
     stops ||= STOPS.test(line);
-    if (isPressed(message_id, line)) {
-      redone = AGAIN.exec(line);
-      return;
-    }
-    if (questionOf(message_id)) return;
-    addQuestion(message_id, line, files.map((name) => ({ name })));
+    if (AGAIN.test(line)) begun.clear(); // its messages wait again
+    changed();
   },
   run_text: ({ run_id, text: words }) => {
-    let item = growing.get(run_id);
-    if (!item) growing.set(run_id, (item = add("assistant", "", run_id)));
-    format(item, (item.dataset.text ?? "") + words, false);
+    let item = drafts.get(run_id);
+    if (!item) {
+      item = lineOf("assistant", `draft-${run_id}`, element("div", { className: "words plain" }));
+      item.dataset.of = run_id;
+      placeDraft(talk, run_id, item);
+      drafts.set(run_id, item);
+    }
+    format(item, (item.dataset.text ?? "") + words);
   },
-  run_tool: ({ run_id, name, ok, denied }) => {
+  run_tool: ({ name, ok }) => {
     doing.textContent = ok === null ? `The agent uses ${name}…` : "The agent is working…";
-    showTool(run_id, name, ok, denied);
+    changed();
   },
   run_waiting: ({ text: line }) => {
     doing.textContent = line || "The agent is working…";
   },
-  run_ended: ({ run_id, outcome }) => {
+  run_ended: ({ run_id }) => {
     doing.textContent = "";
-    const item = growing.get(run_id);
-    if (item) {
-      item.dataset.draft = run_id;
-      format(item, item.dataset.text, true);
-    }
-    growing.delete(run_id);
-    // A call that was stopped has no result.
-    for (const badge of items(`[data-tools="${run_id}"] [data-running] .badge`)) Object.assign(badge, { textContent: "no result", className: "badge idle" });
-    showStop();
-    if (outcome !== "interrupted") setLast(run_id);
-    if (outcome === "cancelled") stopped.set(run_id, at("stopped").content.firstElementChild.cloneNode(true));
-    showStopped(run_id);
-    // What is stored a moment later: that it has said nothing, or why it failed.
-    if (outcome !== "interrupted" && !(outcome === "completed" && item)) setTimeout(() => (caught = catchUp()), 1000);
+    working.delete(run_id);
+    const item = drafts.get(run_id);
+    if (item) item.endedAt = performance.now();
+    changed();
   },
-  said: ({ receipt, text, run_id, file, buttons, replaces, rich }) => {
-    const words = text.replace(ANSWERED, "$1: $2");
+  said: ({ receipt, text: words, run_id, file, buttons, replaces }) => {
     const isOfStop = stops && !run_id;
     if (isOfStop) doing.textContent = words;
     if (isOfStop) stops = false;
-    if (!shown.has(receipt)) {
-      shown.add(receipt);
-      if (!isOfStop) notifyOf(words || file?.name || "", receipt);
-      const before = replaces && ofReceipt("li", replaces);
-      if (before && words.endsWith(": ⏹ Stopped.")) {
-        before.remove(); // its turn says so, which is stored now
-        caught = catchUp();
-      } else if (before) showAgain(before, receipt, words, buttons, rich);
-      // A question has a card; its answer then stands where it was asked.
-      else if (isQuestion(buttons)) Object.assign(add("assistant", ""), { hidden: true }).dataset.receipt = receipt;
-      else if (!isOfStop) {
-        showSaid(receipt, words, run_id, file, buttons, rich);
-        // The page was left to answer a question: its run may have ended before the page was back.
-        if (words !== text) items("li.user").at(-1)?.after(ofReceipt("li", receipt));
-      }
-    }
-    post("/confirm", { receipt }).catch(() => shown.delete(receipt));
-    if (!run_id && (forgets || isOfStop)) caught = catchUp();
-    forgets = false;
+    else if (!heardOf.has(receipt)) notifyOf(words || file?.name || "", receipt);
+    heardOf.add(receipt);
+    if (replaces) open.delete(replaces);
+    if (buttons.length) open.set(receipt, { text: words, run_id, buttons });
+    post("/confirm", { receipt }).catch(() => {});
+    changed();
   },
-  // Of a message that the page has, or gets as it catches up; one that was undone has gone.
-  open_buttons: async ({ message: { receipt, text: words, run_id, buttons } }) => {
-    await caught;
-    if (ofReceipt(".buttons", receipt) || isQuestion(buttons)) return;
-    const isIt = ({ dataset: { text, run } }) => text === words && (!run_id || !run || run === run_id);
-    const item = ofReceipt("li", receipt) ?? items("li.assistant").findLast(isIt);
-    if (item) addButtons(item, receipt, buttons);
+  open_buttons: ({ message }) => {
+    open.set(message.receipt, message);
+    changed();
   },
   buttons_used: ({ message }) => {
-    ofReceipt(".buttons", message)?.remove();
+    open.delete(message);
+    changed();
   },
   press_answered: ({ text: words }) => {
     if (words) doing.textContent = words;
   },
 };
 
-const stopped = new Map(); // run id → what stands below its last message, as after a reload
+// ---------------------------------------------------------------- the conversation
 
-function showStopped(run) {
-  const words = stopped.get(run);
-  const item = words && items("li.user, li.assistant").findLast((one) => runOf(one) === run);
-  const why = words?.querySelector("a"); // a guest's page has no link to the run
-  if (why) why.href = `/why?about=${encodeURIComponent(`run:${run}`)}`;
-  item?.querySelector(".place").before(words);
+// The server makes it: a page that is loaded again looks the same. Here only what it does not know is
+// added: messages that are on their way to it, the words of answers in progress, and buttons.
+
+const runOf = ({ dataset }) => dataset.of ?? dataset.tools;
+
+// Below the other lines of its run.
+function placeDraft(lines, run, item) {
+  const last = [...lines.children].findLast((one) => runOf(one) === run);
+  if (last) last.after(item);
+  else lines.append(item);
 }
 
-// A message that takes the place of an earlier one.
-function showAgain(item, receipt, words, buttons, rich) {
-  item.dataset.receipt = receipt;
-  item.hidden = isQuestion(buttons);
-  item.querySelector(".buttons")?.remove();
-  write(item, words, rich);
-  addButtons(item, receipt, buttons);
-}
-
-// The answer to a command is shown as it is.
-function write(item, words, rich) {
-  if (rich) return format(item, words, true);
-  item.dataset.text = words;
-  Object.assign(item.querySelector(".words"), { className: "words plain", textContent: words });
-}
-
-function showSaid(receipt, words, run, file, buttons, rich) {
-  // The message replaces what was streamed of it.
-  for (const draft of items("[data-draft]")) if (draft.dataset.draft === run) draft.remove();
-  const item = run && growing.get(run);
-  if (item) {
-    item.remove();
-    growing.set(run, null);
+function showLines(lines, askedAt) {
+  const all = [...lines.children];
+  for (const [run, item] of drafts) {
+    const stored = all.filter(({ dataset }) => dataset.of === run);
+    // What was stopped may be stored without an answer.
+    const isOver = stored.some((one) => one.matches(".assistant") || one.querySelector(":scope > :is(.problem, .hint)"));
+    if (isOver || askedAt - item.endedAt > 5000) drafts.delete(run);
+    else placeDraft(lines, run, item.cloneNode(true));
   }
-  const there = !file && isThere(run, words);
-  // A file stands below the answer that it came with.
-  const last = file && run && talk.lastElementChild?.dataset.of === run ? talk.lastElementChild : null;
-  const answer = there || last || add("assistant", "", run);
-  answer.dataset.receipt = receipt;
-  if (!there && words) write(answer, words, rich);
-  else if (!last && !there) answer.querySelector(".words").remove();
-  if (file) answer.lastElementChild.before(filesList([{ run, ...file }]));
-  addButtons(answer, receipt, buttons);
-  showStopped(run);
+  for (const [id, { item, takenAt }] of sent) {
+    const isThere = all.some(({ dataset }) => dataset.message === id || (begun.has(id) && dataset.of === begun.get(id)));
+    // A command may be stored a moment after it was taken.
+    if (isThere || askedAt - takenAt > 2000) sent.delete(id);
+    else lines.append(item.cloneNode(true));
+  }
+  for (const item of all.filter(({ dataset }) => dataset.message)) {
+    const { message } = item.dataset;
+    if (begun.has(message)) begin(item, begun.get(message));
+    // The server has their names until a run has taken them.
+    if (given.has(message)) item.querySelector(".files")?.replaceWith(given.get(message).cloneNode(true));
+  }
+  addButtons(lines);
+  prepare(lines);
+  showTimes(lines);
+  lines.replaceChildren(...lines.children);
+  morph(talk, lines);
+  if (talk.hasChildNodes()) at("begin")?.remove();
 }
 
-// ---------------------------------------------------------------- what waits
+// The run of a message has begun, also if the server did not know it yet.
+function begin(item, run) {
+  item.dataset.of ??= run;
+  showPlace(item, "");
+}
+
+function prepare(lines) {
+  for (const item of lines.querySelectorAll("li.user, li.assistant")) if (!item.querySelector(".acts")) item.append(at("acts").content.cloneNode(true));
+  for (const body of lines.querySelectorAll(".words")) if (!body.querySelector(".copy")) addCopies(body);
+}
+
+let reading = null; // until the newest lines are shown
+let isStale = false;
+
+function refresh() {
+  isStale = true;
+  return (reading ??= read().finally(() => (reading = null)));
+}
+
+async function read() {
+  while (isStale) {
+    isStale = false;
+    const askedAt = performance.now();
+    const answer = await fetch(`/chat/talk?${new URLSearchParams({ name: chat })}`).catch(() => null);
+    if (answer?.status === 401 || answer?.redirected) return refused(doing);
+    if (!answer?.ok) return;
+    const fresh = element("template", { innerHTML: await answer.text().catch(() => "") });
+    showLines(fresh.content, askedAt);
+    showStop();
+    await wait(100);
+  }
+  // What is shown without the server is shown until it knows better.
+  if ([...sent.values()].some(({ takenAt }) => takenAt < Infinity) || [...drafts.values()].some(({ endedAt }) => endedAt)) soon();
+}
+
+let later = 0;
+
+function soon() {
+  clearTimeout(later);
+  later = setTimeout(refresh, 1000);
+}
+
+// What an event tells of may be stored a moment later.
+function changed() {
+  showStop();
+  refresh();
+  soon();
+}
 
 function showPlace(item, words) {
   item.classList.toggle("waits", words !== "");
@@ -690,7 +532,7 @@ function showPlace(item, words) {
 
 // Send becomes Stop while something runs; what is typed can be sent meanwhile.
 function showStop() {
-  const isBusy = growing.size > 0 || at("waits").dataset.busy === "yes";
+  const isBusy = working.size > 0 || at("waits").dataset.busy === "yes";
   box.classList.toggle("busy", isBusy);
   at("stop").hidden = !isBusy;
   at("send").hidden = isBusy && !text.value.trim() && !attached.size;
@@ -706,38 +548,29 @@ function filter() {
 at("chats").addEventListener("input", ({ target }) => target.id === "find" && filter());
 
 document.addEventListener("part", () => {
-  const places = new Map([...at("waits").children].map((one) => [one.dataset.id, one.textContent]));
-  // A message whose run has begun waits no more, whatever was so a moment ago.
-  for (const item of items("[data-message]")) {
-    const place = (!item.dataset.of && places.get(item.dataset.message)) || "";
-    // Its run begins now, or it was dropped.
-    if (!place && item.matches(".waits")) setTimeout(() => runOf(item) || (caught = catchUp()), 1000);
-    showPlace(item, place);
-  }
-  showStop();
   filter();
+  refresh();
 });
 
-function begin() {
+function connected() {
   // The end of a run may have been missed, and what is in progress comes again.
   doing.textContent = "";
-  for (const item of growing.values()) item?.remove();
-  growing.clear();
-  showStop();
-  caught = catchUp();
+  for (const item of drafts.values()) item.remove();
+  for (const some of [drafts, working, open]) some.clear();
+  changed();
   return ["live", false];
 }
 
 const heard = Object.entries(events).map(([name, act]) => [name, ({ data }) => act(JSON.parse(data))]);
 const lost = () => (doing.textContent = navigator.onLine ? "There is no connection to the gateway. It is tried again." : "This device is offline.");
-listen(() => `${base}/events`, Object.fromEntries(heard), { link, opened: begin, lost, also: doing, isKept: true });
+listen(() => `${base}/events`, Object.fromEntries(heard), { link, opened: connected, lost, also: doing, isKept: true });
 
 // ---------------------------------------------------------------- what is typed
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const run = edited && runOf(edited);
-  const head = run ? `/undo ${run} edit ${edited.dataset.message ?? ""}`.trim() + "\n" : "";
+  const run = edited?.run;
+  const head = run ? `/undo ${run} edit ${edited.message}`.trim() + "\n" : "";
   const most = Number(box.dataset.maxChars) - head.length;
   const line = text.value.trim();
   if ([...line].length > most) {
@@ -752,7 +585,7 @@ form.addEventListener("submit", async (event) => {
     doing.textContent = "";
   }
   const files = [...attached];
-  if (!line && !files.length && !(run && edited.querySelector(".files"))) return;
+  if (!line && !files.length && !(run && edited.hasFiles)) return;
   if (run && !(await again(run, head + line, files))) return;
   if (edited) edit(null);
   else text.value = "";
@@ -849,9 +682,8 @@ log.addEventListener("click", ({ target }) => {
   text.focus();
 });
 at("stop").addEventListener("click", () => say("/stop", [], STOP + newId()));
-for (const body of items(".words")) addCopies(body);
-for (const item of items("li.user, li.assistant")) addActs(item);
-setLast(items("[data-last]")[0]?.dataset.of ?? "");
+talk.replaceChildren(...talk.children); // without the space between lines, which are compared one by one
+prepare(talk);
 form.hidden = false;
 // What a form has done is seen in the conversation.
 setTimeout(() => document.querySelector("main > .notice")?.remove(), 6000);

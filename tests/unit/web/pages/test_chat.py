@@ -356,9 +356,9 @@ async def test_the_page_shows_tools_problems_and_what_waits(browser: Browser) ->
     told = ("read_file", "no result", "Stopped.", dropped, "too much")
     text = await browser.says("/chat?name=local", *told)
     assert text.count('<li class="user waits"') == 1, "a run answers the other one"
-    assert '<small class="place">next</small>' in text
+    assert '<small class="place">next: others are answered first</small>' in text
     assert 'href="/chat?name=local" title="local" aria-current="true"' in text
-    live = await browser.says("/chat?name=local", "next: others are answered first", "data-busy")
+    live = await browser.says("/chat?name=local", "data-busy")
     assert 'href="/sessions/view?key=agent%3Amain%3Aconsole%3Adirect%3Alocal"' in live
 
 
@@ -657,5 +657,5 @@ async def test_files_stand_beside_the_text_of_a_message(
     page = (await settled.get("/chat?name=local")).text
     assert "<pre>look</pre>" in page
     assert f'<img src="/chat/file?run={RUN_ID}&amp;path=%2Fw%2F1-%3Cb%3E.png"' in page
-    assert 'alt="&lt;b&gt;.png"' in page
+    assert "<bdi>&lt;b&gt;.png</bdi>" in page
     assert "download><bdi>a b.pdf</bdi>" in page

@@ -69,6 +69,7 @@ OWN_PATHS = {
         "/",
         "/chat",
         "/live/chat",
+        "/chat/talk",
         "/chat/new",
         "/chat/export",
         "/chat/delete",
