@@ -110,6 +110,10 @@ class Dispatcher:
         """Set the number of concurrent runs of an agent; None is no limit (SPEC AGENT-3)."""
         self._carry_out(self._scheduler.limit_agent(name, limit, self._loop.time()))
 
+    def agent_limit(self, name: AgentName) -> int | None:
+        """Return the number of concurrent runs of an agent, None for no limit."""
+        return self._scheduler.agent_limit(name)
+
     def grant(self, name: LaneName, places: int, elsewhere: int) -> None:
         """Add slots of a shared lane, of which other nodes have ``elsewhere`` (SPEC NODE-2)."""
         self._carry_out(self._scheduler.grant(name, places, elsewhere, self._loop.time()))

@@ -359,6 +359,11 @@ class RunScheduler:
         self._machine.limit_agent(name, limit, now)
         return self._pop_effects(now)
 
+    def agent_limit(self, name: AgentName) -> int | None:
+        """Return the number of concurrent runs of an agent, None for no limit."""
+        slots = self._machine.agents.get(name)
+        return None if slots is None else slots.limit
+
     def grant(self, name: LaneName, places: int, elsewhere: int, now: float) -> list[Effect]:
         """Add slots of a shared lane; each run returns its slot at its end.
 

@@ -128,6 +128,7 @@ class Ways:
     group: QueuePolicy = GROUP
     access: DirectPolicy = DirectPolicy.PAIRING
     main_lane: int = 2
+    agent_runs: int | None = None
     cancel_grace_s: float = 10.0
     run_timeout_s: float | None = None
     deadline_s: float | None = None
@@ -240,7 +241,10 @@ class GatewayProcess:
             CRON_LANE: self.ways.cron_lane,
         }
         scheduler = RunScheduler(
-            lanes, cancel_grace_s=self.ways.cancel_grace_s, shared=self.ways.shared
+            lanes,
+            agents={MAIN_AGENT: self.ways.agent_runs},
+            cancel_grace_s=self.ways.cancel_grace_s,
+            shared=self.ways.shared,
         )
         bound = bind(store, self.node, self.cluster.live)
         self.container = container = Container(bound, clock, scheduler, deps)

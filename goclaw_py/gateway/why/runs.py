@@ -151,8 +151,7 @@ async def _wait_of(src: Sources, run: StoredRun, letters: Sequence[DeadLetter]) 
         collected_s = min(total_s, policy.debounce_s)
         return RunWait(collected_s, total_s - collected_s)
     holder = max(ended, key=_end_of_span)
-    reason = _related(run, holder.session, holder.lane, holder.agent)
-    return RunWait(collected_s, waited_s, reason, holder.id)
+    return RunWait(collected_s, waited_s, ended[holder], holder.id)
 
 
 async def _continued(src: Sources, run: StoredRun, since: datetime) -> RunWait | None:
@@ -175,18 +174,31 @@ async def _continued(src: Sources, run: StoredRun, since: datetime) -> RunWait |
     return RunWait(0.0, (run.started_at - since).total_seconds(), "cut", cut[-1].id)
 
 
-async def _ended_before(src: Sources, run: StoredRun, since: datetime) -> list[RunSpan]:
-    """Return the runs that ended after an instant, and whose slot a run may have got."""
+async def _ended_before(src: Sources, run: StoredRun, since: datetime) -> dict[RunSpan, str]:
+    """Return the runs that ended after an instant, and which slot of each a run may have got."""
     spans = await src.control.runs.between(since, run.started_at + timedelta(seconds=0.001))
-    return [
-        one
+    limit = src.agent_limit(run.agent)
+    of_agent = [] if limit is None else [one for one in spans if one.agent == run.agent]
+
+    def shared_slot(other: RunSpan, end: datetime) -> str:
+        if other.session == run.session:
+            return "session"
+        if limit is not None and other.agent == run.agent:
+            # A run of the same agent, also in another lane, has kept it only from a full agent.
+            ends = [one.finished_at or end for one in of_agent if one.started_at < end]
+            if sum(each >= end for each in ends) >= limit:
+                return "agent"
+        return "lane" if other.lane == run.lane else ""
+
+    return {
+        one: slot
         for one in spans
         if one.id != run.id
         and one.started_at <= run.started_at
         and one.finished_at is not None
         and since <= one.finished_at <= run.started_at + timedelta(seconds=0.5)
-        and _related(run, one.session, one.lane, one.agent)
-    ]
+        and (slot := shared_slot(one, one.finished_at))
+    }
 
 
 def _end_of_span(one: RunSpan) -> tuple[datetime, str]:
@@ -200,15 +212,6 @@ def _policy(src: Sources, letters: Sequence[DeadLetter]) -> QueuePolicy:
     message = letters[-1].row.message
     rules = src.rules_of(message.target)
     return DEFAULT_POLICY if rules is None else rules.policy(message.peer)
-
-
-def _related(run: StoredRun, session: str, lane: str, agent: str) -> str:
-    """Return which slot two runs had to share."""
-    if session == run.session:
-        return "session"
-    if lane == run.lane:
-        return "lane"
-    return "agent" if agent == run.agent else ""
 
 
 # ---------------------------------------------------------------------------- results

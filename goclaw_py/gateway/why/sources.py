@@ -109,6 +109,10 @@ class Sources:
         runs = () if self.container is None else self.container.dispatcher.runs()
         return next((one for one in runs if one.id == run), None)
 
+    def agent_limit(self, agent: AgentName) -> int | None:
+        """Return the number of concurrent runs of an agent, None if it is not known to have one."""
+        return None if self.container is None else self.container.dispatcher.agent_limit(agent)
+
     def dropped(self, letter: DeadLetter) -> DroppedMessage | None:
         """Return how a message was dropped whose sender is not notified yet."""
         if self.container is None:

@@ -62,7 +62,7 @@ def show(
     from goclaw_py.config import shown  # noqa: PLC0415
 
     found = _below(shown(cli(ctx).settings_in_effect()), section)
-    found = [one for one in found if everything or _says_something(one)]
+    found = [one for one in found if everything or _says_something(one) or one.path == section]
     if as_json:
         from goclaw_py.operations.settings.models import Setting  # noqa: PLC0415
 

@@ -30,6 +30,7 @@ from goclaw_py.scheduler.models import Debounce, Drop, Mode, QueuePolicy
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Ignore, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.harness import Ways, a_process, here, message, until
+from tests.support.jobs import Wanted, every, make
 from tests.support.memory_store import MemoryDatabase
 from tests.support.why import Case, Cases, ask, ask_database, check
 
@@ -305,8 +306,34 @@ async def still_typing() -> Explanation:
 @CASES.question("The answer came late: others were served first")
 @CASES.answer("late.lane", "for a slot of lane main", "goclaw lanes set main 2")
 async def late_for_the_lane() -> Explanation:
-    ways = replace(AT_ONCE, main_lane=1)
-    async with a_process(ScriptedAgent(Say("done", after_s=20)), ways) as gateway:
+    return await late(replace(AT_ONCE, main_lane=1))
+
+
+@CASES.answer("late.agent", "for agent main, which had reached its limit",
+              "goclaw config show agents.main.max_concurrent")  # fmt: skip
+async def late_for_the_agent() -> Explanation:
+    return await late(replace(AT_ONCE, agent_runs=1))
+
+
+@CASES.answer("late.lane", "for a slot of lane main", "goclaw lanes set main 2")
+async def late_while_a_job_of_the_agent_ended() -> Explanation:
+    return await late(replace(AT_ONCE, main_lane=1), Wanted(every(20)))
+
+
+@CASES.answer("late.lane", "for a slot of lane main", "goclaw lanes set main 2")
+async def late_with_a_limit_that_was_not_reached() -> Explanation:
+    return await late(replace(AT_ONCE, main_lane=1, agent_runs=3), Wanted(every(20)))
+
+
+async def late(ways: Ways, job: Wanted | None = None) -> Explanation:
+    """Say something while another chat has the slot, get the answer, and ask.
+
+    The run of a job, in its own lane, ends just after the one that has the slot.
+    """
+    steps = (Say("done", after_s=20), *([Say("done", after_s=0.2)] if job else []))
+    async with a_process(ScriptedAgent(*steps), ways) as gateway:
+        if job is not None:
+            await make(gateway, job)
         await gateway.say("long", chat="bob")
         await gateway.scripted.until_active(1)
         await gateway.ask("next")

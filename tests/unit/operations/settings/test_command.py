@@ -43,6 +43,8 @@ def test_settings_are_json_and_those_not_set_are_explained(goclaw: Shell, file: 
     )
     assert "not set" not in goclaw("config", "show", "--all").out
     assert goclaw("config", "show", "queue").out.startswith("no settings in this section")
+    _, one = goclaw("config", "show", "agents.main.max_concurrent").out.splitlines()
+    assert one.split() == ["agents.main.max_concurrent", "no", "limit", "default"]
     assert goclaw("config", "show", "channels").code == 0
     found = {one["path"]: one for one in goclaw.data("config", "show")}
     assert found["lanes.main.size"] | {"about": ""} == {
