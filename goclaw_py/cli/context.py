@@ -299,7 +299,12 @@ def choice(
             raise typer.BadParameter(f"must be one of {known}")
         return text
 
-    return typer.Option(callback=checked, help=help_text or f"One of {known}.", hidden=hidden)
+    return typer.Option(
+        callback=checked,
+        autocompletion=completion.words(known.split(", ")),
+        help=help_text or f"One of {known}.",
+        hidden=hidden,
+    )
 
 
 def maybe_named(text: str | None) -> str | None:

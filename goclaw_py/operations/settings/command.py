@@ -147,7 +147,7 @@ def set_(
         str,
         typer.Argument(
             callback=named,
-            autocompletion=completion.sections,
+            autocompletion=completion.editable_settings,
             help="Setting to change, such as lanes.main.size.",
         ),
     ],
@@ -174,7 +174,7 @@ def reset(
         str,
         typer.Argument(
             callback=named,
-            autocompletion=completion.sections,
+            autocompletion=completion.editable_settings,
             help="Setting that was changed, such as lanes.main.size.",
         ),
     ],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, answer, choice, named, with_options
 from goclaw_py.core.errors import BadJob, NotAccepted, NotFound, SlugTaken
 from goclaw_py.core.ids import AgentName
@@ -71,15 +72,19 @@ class JobOptions:
     tz: Annotated[
         str | None,
         typer.Option(
+            autocompletion=completion.zones,
             help="Time zone, such as Europe/Berlin (default: the zone that you have chosen, else "
-            "scheduler.timezone, else the profile's)."
+            "scheduler.timezone, else the profile's).",
         ),
     ] = None
     slug: Annotated[str | None, typer.Option(help="Short name: a-z 0-9 _ -.")] = None
     name: Annotated[str | None, typer.Option(help="Display name.")] = None
-    agent: Annotated[str | None, typer.Option(help="Agent that runs the job (new jobs: main).")] = (
-        None
-    )
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=completion.agents, help="Agent that runs the job (new jobs: main)."
+        ),
+    ] = None
     to: Annotated[
         str | None,
         typer.Option(help="Delivery target of results: a chat (telegram:123), last, or none."),

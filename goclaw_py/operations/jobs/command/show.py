@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goclaw_py.cli import completion
 from goclaw_py.cli.context import (
     AsJson,
     Limit,
@@ -318,7 +319,10 @@ class Filters:
     owner: Annotated[
         str | None, typer.Option(callback=maybe_named, help="List only jobs of this owner.")
     ] = None
-    agent: Annotated[str | None, typer.Option(help="List only jobs of this agent.")] = None
+    agent: Annotated[
+        str | None,
+        typer.Option(autocompletion=completion.agents, help="List only jobs of this agent."),
+    ] = None
     state: Annotated[str | None, choice(JobState)] = None
     name: Annotated[str | None, typer.Option(callback=maybe_named, help="Part of the name.")] = None
     limit: Limit = 200

@@ -67,7 +67,10 @@ class SessionOptions:
 
     limit: Limit = 50
     search: Annotated[str, typer.Option(help="List only those with this in name or key.")] = ""
-    agent: Annotated[str | None, typer.Option(help="List only sessions of this agent.")] = None
+    agent: Annotated[
+        str | None,
+        typer.Option(autocompletion=completion.agents, help="List only sessions of this agent."),
+    ] = None
     channel: OfChannel = None
     state: Annotated[
         str | None,
