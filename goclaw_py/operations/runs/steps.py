@@ -1,7 +1,8 @@
 """The steps of a run as bars on the time of the run.
 
 Tool calls have a start and a duration. Responses of a model have no stored times: a model works
-while no tool does, so the time between tool calls is theirs.
+while no tool does, so the time between tool calls is theirs. The last one is not stored as a step:
+it is the answer, is being made, or was cut short.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ WIDTH: Final = 1000
 """The duration of the run, in units."""
 
 _NARROWEST: Final = 4.0
+_SHORTEST: Final = 0.01
+"""The shortest part of the run for which the last response has a bar."""
+
 _MODEL: Final = (StepKind.RESPONSE, StepKind.SUMMARY)
 
 
@@ -27,7 +31,8 @@ class StepBar:
     """A step of a run. A step without a time has no bar: its ``width`` is 0.
 
     Args:
-        lasted: None if it is unknown, or has not ended.
+        view: The stored step; None for the last response, and for a tool call without a step.
+        lasted: None if it is unknown; so far, of a response that is being made.
         is_estimated: The time is that between the tool calls before and after it.
         tool: The tool call; None for other steps.
     """
@@ -47,17 +52,21 @@ def step_bars(record: RunRecord, now: datetime) -> list[StepBar]:
     """
     run = record.run
     end = run.finished_at or now
-    whole_s = max((end - run.started_at).total_seconds(), 0.001)
+    whole = max(end - run.started_at, timedelta(milliseconds=1))
     calls = list(run.tools)
     bars: list[StepBar] = []
+
+    def place(since: datetime, until: datetime) -> tuple[float, float]:
+        width = min(max((until - since) / whole * WIDTH, _NARROWEST), WIDTH)
+        x = min(max((since - run.started_at) / whole, 0.0), 1.0) * WIDTH
+        return round(min(x, WIDTH - width), 1), round(width, 1)
+
     free_at = run.started_at  # since then no tool is running
+    covered_to = run.started_at
     for view, tool in _paired(record.steps, calls):
         if tool is not None:
-            until = end if tool.seconds is None else _after(tool)
-            since, lasted = (
-                tool.started_at,
-                None if tool.seconds is None else until - tool.started_at,
-            )
+            since, until = tool.started_at, end if tool.seconds is None else _after(tool)
+            lasted = None if tool.seconds is None else until - since
             free_at = max(free_at, until)
         elif view is not None and view.kind in _MODEL:
             later = [one.started_at for one in calls if one.started_at >= free_at]
@@ -66,11 +75,13 @@ def step_bars(record: RunRecord, now: datetime) -> list[StepBar]:
         else:
             bars.append(StepBar(view))
             continue
-        x = min(max((since - run.started_at).total_seconds() / whole_s, 0.0), 1.0) * WIDTH
-        width = max((until - since).total_seconds() / whole_s * WIDTH, _NARROWEST)
-        width = min(width, WIDTH)
-        x = min(x, WIDTH - width)
-        bars.append(StepBar(view, tool, round(x, 1), round(width, 1), lasted, tool is None))
+        covered_to = max(covered_to, until)
+        bars.append(StepBar(view, tool, *place(since, until), lasted, tool is None))
+    is_answer = end - covered_to > whole * _SHORTEST if bars else run.finished_at is None
+    if is_answer:
+        bars.append(
+            StepBar(None, None, *place(covered_to, end), end - covered_to, is_estimated=True)
+        )
     return bars
 
 

@@ -193,7 +193,7 @@ async def test_of_a_run_in_progress_the_chat_has_the_text(
     assert 'href="/chat?name=local"' in said
     other = SessionKey("agent:main:telegram:direct:7")
     monkeypatch.setattr(fakes, "ACTIVE", replace(fakes.ACTIVE, session=other))
-    said = await browser.says("/runs/0190-bbbb", "It is sent to")
+    said = await browser.says("/runs/0190-bbbb", "It will be sent to")
     assert "/chat?" not in said
 
 
@@ -301,6 +301,30 @@ def test_steps_are_bars_on_the_time_of_the_run() -> None:
     assert found == [
         (1, 0, 200, True), (2, 200, 300, False), (4, 500, 500, True), (5, 0, 0, False),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lasted_s", "seconds", "finished", "expected"),
+    [
+        # The last response is not stored: it is the answer, is being made, or was cut short.
+        (10, 1.0, True, [(0, 200), (200, 100), (300, 700)]),
+        (10, 1.0, False, [(0, 200), (200, 100), (300, 700)]),
+        (10, None, False, [(0, 200), (200, 800)]),  # the tool is running
+        (3.01, 1.0, True, [(0, 664.5), (664.5, 332.2)]),
+        (10, 0.0, False, [(0, 1000)]),  # no step yet
+        (10, 0.0, True, []),
+    ],
+)
+def test_the_last_response_has_a_bar(
+    lasted_s: float, seconds: float | None, finished: bool, expected: list[tuple[float, float]]
+) -> None:
+    start, end = fakes.NOW, fakes.NOW + timedelta(seconds=lasted_s)
+    tool = ToolCall("pay", "{}", start + timedelta(seconds=2), True, seconds, True, "done")
+    views = (StepView(1, StepKind.RESPONSE), StepView(2, StepKind.CALL, "pay"))
+    run = replace(fakes.ENDED, started_at=start, finished_at=end if finished else None)
+    run = replace(run, tools=() if seconds == 0.0 else (tool,))
+    bars = step_bars(RunRecord(run, (), (), views if seconds != 0.0 else ()), end)
+    assert [(bar.x, bar.width) for bar in bars] == expected
 
 
 async def test_there_is_a_way_to_all_only_where_a_filter_is_set(browser: Browser) -> None:
