@@ -355,8 +355,11 @@ class Container:
         if progress is not None and progress.prompt:
             return progress.activity
         waiting = self.turns.of_runs([run.id]) if run.waits_for is not None else ()
-        said = next((row.message.text for turn in waiting for row in turn.rows), "")
-        return RunProgress(prompt_words(said)) if said else None
+        rows = [row for turn in waiting for row in turn.rows]
+        if not rows:
+            return None
+        incoming = tuple(row.id for row in rows)
+        return RunProgress(prompt_words(rows[0].message.text), incoming=incoming)
 
     def _progress(self, run_id: RunId) -> RunRecorder | None:
         found = (owner.progress(run_id) for owner in self._owners)

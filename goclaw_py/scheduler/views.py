@@ -86,6 +86,7 @@ class RunProgress:
         model: The model that answered last, "" before its first answer.
         tokens: The tokens used so far.
         first_text_at: When it emitted its first text; None: not yet.
+        incoming: Before its start, the numbers of the incoming messages that it will answer.
     """
 
     prompt: str
@@ -93,6 +94,7 @@ class RunProgress:
     model: str = ""
     tokens: int = 0
     first_text_at: datetime | None = None
+    incoming: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

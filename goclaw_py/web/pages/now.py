@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -34,6 +34,9 @@ SHOWN_SLOTS: Final = 40
 """A bar with more slots has this many pieces."""
 
 SHOWN_RUNS: Final = 100
+
+ALL: Final = "all"
+"""In place of the id of a waiting run: all that match."""
 
 _FILTERS: Final = ("agent", "search")
 
@@ -100,19 +103,25 @@ def routes(service: PageServices) -> list[Route]:
     async def stop(request: Request) -> Response:
         fields = await form(request)
         session = fields.get("session", "")
-        if fields.get("all") == "waiting":
-            return _back(fields, await _drop_waiting(service, query_of(fields.get("rows", ""))))
+        if waiting := fields.get("waiting"):
+            return _back(fields, await _drop_waiting(service, waiting, fields.get("rows", "")))
         if not session:
             raise HTTPException(422, "session: is required")
-        run = fields.get("run")
+        run, everything = fields.get("run"), fields.get("everything") == "yes"
+        dropped = 0
+        if everything:
+            status = await service.control.lanes.status()
+            waiting_there = in_line(one for one in status.runs if one.session == session)
+            dropped = await _dismiss(service, waiting_there)
         report = await service.control.sessions.stop(
-            SessionKey(session),
-            everything=fields.get("everything") == "yes",
-            run=RunId(run) if run else None,
+            SessionKey(session), everything=everything, run=RunId(run) if run else None
         )
         did = report.stopped or report.dropped or report.already_stopping
         otherwise = "asking" if report.asking else "unsent" if report.unsent else "nothing"
-        return _back(fields, "stopped" if did else otherwise)
+        notice = "stopped" if did else otherwise
+        if dropped:
+            notice = f"{'stopped_dropped' if did else 'dropped'} {count(dropped, 'message')}"
+        return _back(fields, notice)
 
     page = Page("/", "now", "Now", load, params_of(*_FILTERS))
     return [*service.routes(page), Route("/stop", stop, methods=["POST"])]
@@ -126,16 +135,37 @@ async def _filters(service: PageServices, query: Query) -> ListFilters:
     return ListFilters("/", "runs", query, fields)
 
 
-async def _drop_waiting(service: PageServices, query: Query) -> str:
-    """Drop the waiting runs that filters select; return the notice."""
-    filters = await _filters(service, query)
-    runs = await _matching(service, (await service.control.lanes.status()).runs, filters)
-    done = 0
+async def _drop_waiting(service: PageServices, which: str, rows: str) -> str:
+    """Drop a waiting run, or ``ALL`` that the filters of ``rows`` select; return the notice."""
+    runs: Sequence[RunView] = (await service.control.lanes.status()).runs
+    if which == ALL:
+        runs = await _matching(service, runs, await _filters(service, query_of(rows)))
+    else:
+        runs = [run for run in runs if run.id == which]
+    waiting = in_line(runs)
+    messages = await _dismiss(service, waiting)
+    others = 0
     # The last one first: fewer of them start meanwhile, and are stopped.
-    for run in reversed(in_line(runs)):
-        report = await service.control.sessions.stop(run.session, everything=False, run=run.id)
-        done += len(report.dropped) + len(report.stopped)
-    return f"dropped {count(done, 'run')}" if done else "nothing"
+    for run in reversed(waiting):
+        if not _incoming(run):
+            report = await service.control.sessions.stop(run.session, everything=False, run=run.id)
+            others += len(report.dropped) + len(report.stopped)
+    if not messages + others:
+        return "nothing" if which == ALL else "started"
+    return f"dropped {count(messages + others, 'run' if others else 'message')}"
+
+
+async def _dismiss(service: PageServices, waiting: Iterable[RunView]) -> int:
+    """Drop the messages of waiting runs, so that they are listed as dropped; return their number.
+
+    The database leaves those of a run that has started meanwhile.
+    """
+    rows = [row for run in waiting for row in _incoming(run)]
+    return await service.control.deliveries.dismiss_dead_letters(rows) if rows else 0
+
+
+def _incoming(run: RunView) -> tuple[int, ...]:
+    return () if run.activity is None else run.activity.incoming
 
 
 async def _matching(

@@ -64,6 +64,8 @@ LoadFacts = Callable[[Query], Awaitable[Facts]]
 
 NOTICES: Final = {
     "stopped": "Stopped.",
+    "stopped_dropped": "Stopped, and dropped {}.",
+    "started": "Nothing was dropped: it has started. Stop it if it should not go on.",
     "asking": "Stopped. The task waited for an approval.",
     "unsent": "Stopped. The rest of the answer will not be sent.",
     "nothing": "There was nothing to do.",

@@ -90,7 +90,16 @@ async def test_a_run_tells_what_it_does() -> None:
         # Its page shows it too, while the stored row does not have it.
         assert (await process.control.runs.record(begun.id)).run.first_text_at == first
         # Of what waits the message is known, so that one of several can be dropped.
-        assert waiting.activity == views.RunProgress("next")
+        (row,) = await process.control.deliveries.dead_letters(
+            DeadLetterQuery(IncomingState.WAITING)
+        )
+        assert waiting.activity == views.RunProgress("next", incoming=(row.row.id,))
+        await process.control.deliveries.dismiss_dead_letters(waiting.activity.incoming)
+        assert [one.id for one in (await process.control.runs.active()).runs] == [begun.id]
+        (dropped,) = await process.control.deliveries.dead_letters(
+            DeadLetterQuery(IncomingState.DISMISSED)
+        )
+        assert dropped.row.message.text == "next"
 
 
 async def test_stopping_from_outside_is_a_stop_in_the_chat(gateway: GatewayProcess) -> None:

@@ -16,6 +16,7 @@ from goclaw_py.web.pages.figures import DAYS
 from goclaw_py.web.pages.now import SHOWN_REQUESTS, SHOWN_RUNS
 from goclaw_py.web.pages.rendering import NONE
 from tests.unit.web import fake_approvals, fake_nodes, fake_people, fakes
+from tests.unit.web.fake_names import NEXT
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import Browser
 
@@ -51,7 +52,7 @@ async def test_a_waiting_message_is_named_and_can_be_dropped(
     rows = said[said.index('id="waiting"') :]
     assert "count &lt;b&gt; to 30" in rows
     drop, _, rest = rows.partition(">Drop</button>")
-    assert f'name="run" value="{waiting.id}"' in drop
+    assert f'name="waiting" value="{waiting.id}"' in drop
     assert ">Stop all</button>" in rest
 
 
@@ -173,10 +174,44 @@ async def test_all_waiting_runs_are_found_and_dropped(
         assert 'id="run-run-106"' in said
     place = "/?agent=main&notice=dropped+107+runs"
     control.calls.clear()
-    await browser.leads("/stop", place, all="waiting", rows="agent=main")
+    await browser.leads("/stop", place, waiting="all", rows="agent=main")
     stopped = [call[3] for call in control.calls if call[0] == "stop"]
     assert stopped == [run.id for run in reversed(runs)]
-    await browser.leads("/stop", "/?search=none&notice=nothing", all="waiting", rows="search=none")
+    await browser.leads("/stop", "/?search=none&notice=nothing", waiting="all", rows="search=none")
+
+
+@pytest.mark.parametrize(
+    ("fields", "notice", "dismissed", "stopped"),
+    [
+        # What waits with messages is dropped by them, so that it is listed and can be retried.
+        ({"waiting": "w"}, "dropped+2+messages", [(7, 8)], []),
+        ({"waiting": "job"}, "dropped+1+run", [], ["job"]),
+        ({"waiting": "all"}, "dropped+3+runs", [(7, 8)], ["job"]),
+        # It has started since the page was shown, so it goes on.
+        ({"waiting": "0190-aaaa"}, "started", [], []),
+        ({"waiting": "gone"}, "started", [], []),
+        ({"session": "s", "everything": "yes"}, "stopped_dropped+2+messages", [(7, 8)], [None]),
+    ],
+)
+async def test_only_what_waits_is_dropped(
+    browser: Browser,
+    control: FakeControl,
+    fields: dict[str, str],
+    notice: str,
+    dismissed: list[tuple[int, ...]],
+    stopped: list[str | None],
+) -> None:
+    mail = [replace(NEXT, row=replace(NEXT.row, id=number)) for number in (7, 8)]
+    control.messages.mail = mail
+    doing = RunProgress("hello", incoming=(7, 8))
+    waiting = replace(fakes.WAITING, id=RunId("w"), session=SessionKey("s"), activity=doing)
+    job = replace(fakes.WAITING, id=RunId("job"))
+    control.snapshot = replace(fakes.STATUS, runs=(fakes.RUNNING, waiting, job))
+    await browser.leads("/stop", f"/?notice={notice}", rows="", **fields)
+    calls = control.calls
+    assert [call[1] for call in calls if call[0] == "dismiss_dead_letters"] == dismissed
+    runs = [call[3] if len(call) > 3 else None for call in calls if call[0] == "stop"]
+    assert runs == stopped
 
 
 @pytest.mark.parametrize(("fields", "place"), [
