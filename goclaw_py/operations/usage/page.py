@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -65,6 +66,7 @@ def routes(service: PageServices) -> list[Route]:
             "digits": digits,
             "hourly": asked.hours,
             "labels": [_when(one, name) for one in times],
+            "days_as_times": [_ends(one, name) for one in times],
             "range": next(one for one, number in RANGES.items() if number == days),
             "ranges": tuple(RANGES),
             "groups": GROUPS,
@@ -150,6 +152,15 @@ def _when(one: DayTimes, zone_name: str) -> str:
     return f"{at.day} {at:%b %H:%M}"
 
 
+def _ends(one: DayTimes, zone_name: str) -> dict[str, str]:
+    """Return the parameters of the timeline with a day or an hour."""
+    since = one.hour or datetime.combine(one.day, time(), zone(zone_name))
+    until = since + timedelta(hours=1) if one.hour else since + timedelta(days=1)
+    # Days are those of the zone, of 23 to 25 hours.
+    ends = {"from": since.astimezone(UTC), "to": until.astimezone(UTC)}
+    return {name: f"{at:%Y-%m-%d %H:%M:%S}" for name, at in ends.items()}
+
+
 def _whole(value: float) -> str:
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
@@ -168,4 +179,4 @@ def _waits(title: str, labels: Sequence[str], pairs: Sequence[tuple[float, float
     value = f"{newest[0]}: median {seconds(newest[1][0])}" if newest else ""
     highs = Series("or less for 95 %", "idle", [pair and pair[1] for pair in pairs])
     medians = Series("or less for half", "told", [pair and pair[0] for pair in pairs])
-    return bar_chart(title, value, labels, [highs, medians], seconds)
+    return bar_chart(title, value, labels, [highs, medians], seconds, is_time=True)

@@ -22,6 +22,12 @@ _LETTER: Final = 6
 
 _ROUND: Final = (1.0, 2.0, 5.0, 10.0)
 
+_TIMES_S: Final = (
+    *(1, 2, 5, 10, 15, 60, 120, 300, 600, 900),
+    *(hours * 3600.0 for hours in (1, 2, 3, 6, 24)),
+)
+"""Steps of which a few make a short duration, such as 30 s, 4 min or 18 h."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -75,13 +81,18 @@ def bar_chart(
     labels: Sequence[str],
     series: Sequence[Series],
     words: Callable[[float], str],
+    *,
+    is_time: bool = False,
 ) -> Chart:
     """Lay out a chart. Of each label the bars of all series stand one in front of the other.
 
-    ``labels`` has at least one label; give the series with the larger values first.
+    ``labels`` has at least one label; give the series with the larger values first. ``is_time``:
+    the values are seconds.
     """
     largest = max((value or 0.0 for one in series for value in one.values), default=0.0)
     step = _round_step(largest)
+    if is_time and step >= 1:
+        step = next((one for one in _TIMES_S if largest / one <= _MOST_TICKS), step)
     lines = -int(-largest // step) if largest else 0
     scale = (BOTTOM - TOP) / (lines * step) if lines else 0.0
     width = (WIDTH - LEFT) / len(labels)

@@ -11,8 +11,9 @@ import pytest
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.messages import Target
+from goclaw_py.core.time.texts import duration
 from goclaw_py.runs.usage_report import DayTimes, Grouping, UsageQuery
-from goclaw_py.web.pages.charts import BOTTOM, TOP, WIDTH, Series, bar_chart
+from goclaw_py.web.pages.charts import BOTTOM, LEFT, TOP, WIDTH, Series, bar_chart
 from goclaw_py.web.pages.services import CACHED_FACTOR
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import Browser
@@ -43,6 +44,15 @@ def test_a_chart_has_two_to_four_lines_at_round_values(largest: float, levels: l
     chart = bar_chart("Runs", "", ["a"], series, lambda value: f"{value:g}")
     assert [words for _, words in chart.levels] == levels
     assert chart.bars[0].y >= TOP
+
+
+@pytest.mark.parametrize("largest_s", [0.04, 0.7, 3, 9, 44, 61, 100, 235, 361, 3500, 3601, 86_000])
+def test_the_labels_of_times_are_round_and_fit(largest_s: float) -> None:
+    """Found by use: lines at 1 min 40 s and 3 min 20 s, of which "min 40 s" was to be seen."""
+    chart = bar_chart("", "", ["a"], [Series("", "told", [largest_s])], duration, is_time=True)
+    labels = [words for _, words in chart.levels]
+    assert 1 <= len(labels) <= 4
+    assert all(len(words.split()) == 2 and len(words) * 6 <= LEFT - 6 for words in labels), labels
 
 
 @pytest.mark.parametrize("values", [[None], [0.0]])
