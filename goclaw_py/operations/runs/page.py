@@ -37,6 +37,7 @@ from goclaw_py.records import MOST_RUNS_COUNTED, MOST_RUNS_SEARCHED, RunFilter, 
 from goclaw_py.web.message_text import sees_text
 from goclaw_py.web.pages.filters import (
     ANY_FAILURE,
+    TAB,
     Field,
     ListFilters,
     Tab,
@@ -53,6 +54,7 @@ from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_
 _FILTERS: Final = tuple(one.name for one in fields(RunFilter))
 
 SHOWN: Final = 50
+_SHARED: Final = ("agent", "trigger", "outcome")
 _ALWAYS: Final = (RUNNING, Outcome.COMPLETED.value, ANY_FAILURE)
 _STATES: Final = ("", *_ALWAYS, *(one.value for one in Outcome if one.value not in _ALWAYS))
 
@@ -145,6 +147,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
         "is_direct": is_direct_chat,
         "next": runs[-1].cursor if len(found) > SHOWN else None,
         "filters": replace(filters, tabs=_tabs(counts, show)),
+        "shared": _shared(filters) | ({} if one is None else {"outcome": one.value}),
         "most": MOST_RUNS_COUNTED,
         "most_searched": MOST_RUNS_SEARCHED,
         "named": {
@@ -153,6 +156,11 @@ async def _list(service: PageServices, query: Query) -> Facts:
             *(values[name] for name in ("sender", "session") if name in values),
         },
     }
+
+
+def _shared(filters: ListFilters) -> dict[str, str]:
+    """Return the filters that the list and the timeline have both."""
+    return {name: one for name, one in filters.chosen.items() if name in _SHARED}
 
 
 def _tabs(counts: Mapping[str, int] | None, show: str) -> tuple[Tab, ...]:
@@ -196,8 +204,12 @@ async def _timeline(service: PageServices, query: Query) -> Facts:
         runs = []
         counts = await control.runs.density(since, until, parts=PARTS, only=only)
         facts = pile(counts, since, until)
+    shared = _shared(filters)
+    if outcome := shared.pop("outcome", ""):
+        shared[TAB] = outcome
     return {
         "filters": filters,
+        "shared": shared,
         "script": "charts.js",
         "span": "" if "from" in query else name,
         "moves": {

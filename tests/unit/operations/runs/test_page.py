@@ -87,6 +87,24 @@ async def test_the_page_has_counts_names_and_filters_that_stay(
     assert "range=7d&amp;sender=telegram%2Fdefault%2F7&amp;show=completed" in text
 
 
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ("/runs?agent=main&trigger=cron&show=failed&range=7d",
+         "/timeline?agent=main&trigger=cron&outcome=failed"),
+        ("/runs?show=any_failure&search=x", "/timeline"),
+        ("/timeline?agent=main&trigger=cron&outcome=lost&span=6h",
+         "/runs?agent=main&trigger=cron&show=lost"),
+        ("/timeline", "/runs"),
+    ],
+)  # fmt: skip
+async def test_filters_stay_from_the_list_to_the_timeline_and_back(
+    browser: Browser, here: str, there: str
+) -> None:
+    name = "Timeline" if here.startswith("/runs") else "List"
+    assert f'<a href="{there}">{name}</a>' in html.unescape((await browser.get(here)).text)
+
+
 async def test_any_failure_lists_exactly_the_outcomes_that_the_first_page_counts(
     browser: Browser, control: FakeControl
 ) -> None:
