@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from typing import Final
 from urllib.parse import urlencode
 
@@ -26,13 +26,13 @@ from goclaw_py.core.display_names import address, sender_words, short_id
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import Role
-from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger
+from goclaw_py.core.outcomes import FAILURES, Outcome, Trigger, outcome_text
 from goclaw_py.core.session_keys import console_chat, is_direct_chat, job_of
 from goclaw_py.core.text import first_words, without_source
 from goclaw_py.core.web_links import OWN_CHANNELS
 from goclaw_py.operations.runs.operations import RUNNING
 from goclaw_py.operations.runs.steps import step_bars
-from goclaw_py.operations.runs.timeline import PARTS, draw, pile
+from goclaw_py.operations.runs.timeline import PARTS, draw, outcome_meaning, pile
 from goclaw_py.records import MOST_RUNS_COUNTED, MOST_RUNS_SEARCHED, RunFilter, RunQuery
 from goclaw_py.web.message_text import sees_text
 from goclaw_py.web.pages.filters import (
@@ -68,6 +68,14 @@ SPANS: Final = {
     "24h": timedelta(days=1),
 }
 _SPANS_IN_ORDER: Final = ("1h", *(name for name in SPANS if name != "1h"))
+
+_LEGEND: Final = tuple(
+    (meaning, ", ".join(outcome_text(one.value) if one else RUNNING for one in outcomes))
+    for meaning, outcomes in groupby(
+        sorted((*Outcome, None), key=outcome_meaning), key=outcome_meaning
+    )
+)
+"""The colours of the timeline, with their outcomes."""
 
 MOST: Final = 800
 """The number of runs that are drawn: each is a fifth of a kilobyte."""
@@ -225,6 +233,9 @@ async def _timeline(service: PageServices, query: Query) -> Facts:
         "piled": bool(facts),
         "since": since,
         "until": until,
+        # Its end is rounded up.
+        "ends_now": until >= service.now(),
+        "legend": _LEGEND,
     }
 
 

@@ -45,6 +45,7 @@ _CLOSED_BY: Final = {
 _MARKS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _EXACT: Final = Markup(" data-exact")
 _CLOCK: Final = Markup(" data-clock")
+_DATED: Final = Markup(' data-clock="dated"')
 _LASTING: Final = Markup(" data-lasting")
 
 
@@ -298,17 +299,33 @@ def with_closed_marks(value: object) -> object:
 
 
 def when(
-    value: datetime | None, *, exact: bool = False, clock: bool = False, lasting: bool = False
+    value: datetime | None,
+    *,
+    exact: bool = False,
+    clock: bool = False,
+    dated: bool = False,
+    lasting: bool = False,
 ) -> Markup:
     """Return a time. The browser shows it as an age, and on hover the exact time in its zone.
 
     With ``exact`` it shows both, with ``clock`` hour to second, for lists in which seconds matter,
-    and with ``lasting`` how long it is ago without that word: how long something has lasted.
+    with ``dated`` that and always the day, and with ``lasting`` how long it is ago without that
+    word: how long something has lasted.
     """
     if value is None:
         return Markup('<span class="none">{}</span>').format(NONE)
     utc = value.astimezone(UTC)
-    kind = _EXACT if exact else _CLOCK if clock else _LASTING if lasting else Markup()
+    kind = (
+        _EXACT
+        if exact
+        else _DATED
+        if dated
+        else _CLOCK
+        if clock
+        else _LASTING
+        if lasting
+        else Markup()
+    )
     return Markup('<time datetime="{}"{}>{}</time>').format(
         utc.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         kind,

@@ -28,10 +28,10 @@ function age(seconds) {
   return seconds < 0 ? `in ${text}` : `${text} ago`;
 }
 
-function clock(moment) {
+function clock(moment, isDated) {
   const text = SECOND.format(moment);
   const isToday = moment.toDateString() === new Date().toDateString();
-  if (isToday) return text;
+  if (isToday && !isDated) return text;
   return moment.getFullYear() === new Date().getFullYear() ? `${DAY.format(moment)} ${text}` : FULL.format(moment);
 }
 
@@ -43,18 +43,22 @@ function showTime(element) {
   if ("lasting" in element.dataset) ago = ago.replace(" ago", "");
   const kind = element.dataset;
   const both = `${ago} (${local})`;
-  const text = "clock" in kind ? clock(moment) : "exact" in kind ? both : isExact !== ("turned" in kind) ? local : ago;
+  const text = "clock" in kind ? clock(moment, kind.clock === "dated") : "exact" in kind ? both : isExact !== ("turned" in kind) ? local : ago;
   if (element.textContent !== text) element.textContent = text;
   element.title = text === both ? moment.toISOString() : text === local ? ago : `${local} (${moment.toISOString()})`;
 }
 
 function showTimes(root) {
   for (const element of root.querySelectorAll("time[datetime]")) showTime(element);
+  let day = new Date().toDateString();
   for (const element of root.querySelectorAll(":is(text, title)[data-clock]")) {
     const { unit, words = "" } = element.dataset;
     const moment = new Date(element.dataset.clock);
     const format = { second: SECOND, day: DAY }[unit] ?? MINUTE;
-    element.textContent = words + (unit === "moment" ? clock(moment) : format.format(moment));
+    // The first label of another day has its date.
+    const date = unit === "minute" && moment.toDateString() !== day ? `${DAY.format(moment)} ` : "";
+    if (unit === "minute") day = moment.toDateString();
+    element.textContent = words + (unit === "moment" ? clock(moment) : date + format.format(moment));
   }
 }
 

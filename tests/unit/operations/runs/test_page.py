@@ -345,6 +345,17 @@ def test_the_last_response_has_a_bar(
     assert [(bar.x, bar.width) for bar in bars] == expected
 
 
+async def test_the_timeline_says_which_time_it_shows_and_what_its_colours_mean(
+    browser: Browser,
+) -> None:
+    said = await browser.says("/timeline?span=24h", "</time> to now</small>", 'data-clock="dated"')
+    legend = said[said.index("<output") : said.index("Drag over")]
+    assert all(one.value.replace("_", " ") in legend for one in Outcome)
+    past = "/timeline?from=2025-01-30T12:00Z&to=2025-01-31T12:00Z"
+    until = 'to <time datetime="2025-01-31T12:00:00.000Z" data-clock="dated">'
+    await browser.says(past, until)
+
+
 async def test_there_is_a_way_to_all_only_where_a_filter_is_set(browser: Browser) -> None:
     """Found by use: the tab of a time span counted as a filter."""
     assert ">show all</a>" not in await browser.says("/timeline?span=24h")
