@@ -52,6 +52,8 @@ def routes(service: PageServices) -> list[Route]:
             control.sessions.names(named),
         )
         lines = lines_of(history, runs, None)
+        # In the chat an answer stands below its question, whatever came between them.
+        lines.sort(key=lambda line: line.entry.at)
         shown = lines if "all" in query else lines[-NEWEST:]
         facts = {"session": session, "lines": shown, "queue": queue, "runs": runs}
         chat = console_chat(session.key)

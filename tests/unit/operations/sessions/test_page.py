@@ -83,6 +83,28 @@ async def test_a_session_shows_the_newest_entries_first(
     assert "Show 10 more" not in said
 
 
+async def test_an_answer_stands_at_its_own_time(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by use: an answer after an approval stood with its question, below a later one."""
+    asked, answered = fakes.HISTORY
+    run = answered.run_id
+    lines = [
+        replace(
+            one, at=asked.at + timedelta(seconds=after_s), run_id=run_id,
+            entry=replace(one.entry, text=text),
+        )
+        for one, after_s, run_id, text in (
+            (asked, 0, run, "text-a"), (answered, 9, run, "text-c"), (asked, 5, None, "text-b"),
+        )
+    ]  # fmt: skip
+    monkeypatch.setattr(fakes, "HISTORY", lines)
+    said = await browser.says("/sessions/view?key=local")
+    talk = said[said.index('id="said"') : said.index('id="runs"')]
+    found = re.findall(r"text-(\w)", talk)
+    assert list(dict.fromkeys(found)) == ["c", "b", "a"]
+
+
 async def test_a_session_reads_as_its_chat(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
