@@ -98,7 +98,7 @@ def test_a_stranger_is_let_in_and_forgotten(page: Page, dash: Dashboard, seen: S
     expect(page.get_by_label("Pairing code")).to_be_focused()
     page.get_by_label("Pairing code").fill(dash.codes[EVE])
     press(page, "Approve as guest")
-    notice(page, f"Approved guest {EVE}.")
+    notice(page, f"Approved guest {EVES_NAME}.")
     approved = page.get_by_role("region", name="People with access")
     row = approved.get_by_role("row").filter(has_text=str(EVE))
     expect(row).to_contain_text("guest")
@@ -108,7 +108,7 @@ def test_a_stranger_is_let_in_and_forgotten(page: Page, dash: Dashboard, seen: S
     expect(row).to_be_visible()
     answer(page, yes=True)
     press(row, "Remove")
-    notice(page, f"Removed person {EVE}.")
+    notice(page, f"Removed person {EVES_NAME}.")
     expect(row).to_have_count(0)
 
 

@@ -166,6 +166,15 @@ async def test_who_writes_while_being_let_in_is_not_asked_for_a_code(world: Worl
     assert not any("late" in row.message.text for row in await world.a.outbox())
 
 
+async def test_who_is_denied_was_last_seen_when_they_asked(world: World) -> None:
+    await ask(world, "1")
+    await world.a.allow_chat("telegram", "default", "1", allowed=False, now=at(90))
+    (chat,) = await world.a.chats()
+    assert (chat.name, chat.allowed, chat.first_seen_at, chat.last_seen_at) == (
+        "name 1", False, T0, T0,
+    )  # fmt: skip
+
+
 async def test_of_two_decisions_at_once_one_counts(world: World) -> None:
     """CHAN-5: whichever node carries it out."""
     await ask(world, "1")

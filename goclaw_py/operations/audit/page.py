@@ -71,9 +71,9 @@ def _changes(one: AuditEntry) -> list[tuple[str, _Value, _Value]]:
 
 
 def _text(facts: Mapping[str, object], name: str) -> _Value:
-    if name not in facts:
+    value = facts.get(name)
+    if value is None:
         return None
-    value = facts[name]
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if _INSTANT.fullmatch(value):

@@ -200,7 +200,7 @@ class People:
         now = self._clock.now()
         await self._store.allow_chat(channel, account, chat, allowed=allowed, now=now)
         facts = {"channel": channel, "account": account, "chat": chat, "allowed": allowed}
-        log.info("group_access_changed", extra=facts)
+        log.info("chat_access_changed", extra=facts)
 
     @operation("GET /api/web/guests", Least.VIEWER)
     async def guests(self) -> list[WebGuest]:

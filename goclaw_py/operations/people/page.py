@@ -70,7 +70,9 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
             # The rest of the error is a command.
             typed = {"error": error.text, "code": code}
             return service.answer(request, _FRAME, {**facts, **typed}, 404)
-        return back_to("/people", f"approved {role} {person.sender.id}")
+        return back_to(
+            "/people", f"approved {role} {person.channel}/{person.account}/{person.sender.id}"
+        )
 
     async def revoke(request: Request) -> Response:
         fields = await form(request)
@@ -82,7 +84,7 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
         except NotFound:
             # Another person was faster, or the same person in another window.
             return back_to("/people", "nothing")
-        return back_to("/people", f"removed person {names[-1]}")
+        return back_to("/people", f"removed person {'/'.join(names)}")
 
     async def allow(request: Request) -> Response:
         fields = await form(request)
@@ -93,7 +95,7 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
         allowed = fields["allowed"] == "yes"
         await control.people.allow_chat(channel, account, chat, allowed=allowed)
         what = "person" if fields.get("what") == "person" else "group"
-        return back_to("/people", f"{'allowed' if allowed else 'denied'} {what} {chat}")
+        return back_to("/people", f"{'allowed' if allowed else 'denied'} {what} {'/'.join(names)}")
 
     return [
         *service.routes(page),

@@ -129,7 +129,7 @@ where id = $1
 returning id;
 
 -- name: decide_chat
--- Store the decision about the chat of a request.
+-- Store the decision about the chat of a request, which was last seen when it asked.
 insert into chats as c (channel, account, chat, peer, name, allowed, first_seen_at, last_seen_at)
 values ($1, $2, $3, $4, $5, $6, $7, $7)
 on conflict (channel, account, chat) do update

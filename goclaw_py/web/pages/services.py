@@ -90,10 +90,12 @@ The address selects one of these, and says what ``{}`` in it is.
 
 ENDED: Final = "ended"
 _LEFT: Final = r"[\d,]{1,9} (was|were|had) [a-z]{1,12}( already)?"
+_CHAT: Final = r"[\w-]{1,32}/[\w-]{1,64}/[\w.@:-]{1,64}"
 _OBJECT: Final = re.compile(
-    rf"([\w.@:,-]{{1,64}}( [\w.@:,-]{{1,64}})?|{_LEFT})(; {_LEFT}){{0,7}}", re.ASCII
+    rf"([\w.@:,-]{{1,64}}( [\w.@:,-]{{1,64}}| {_CHAT})?|{_LEFT})(; {_LEFT}){{0,7}}", re.ASCII
 )
-"""What was changed, in an address: a number or kind, and a name; and how many were not, and why.
+"""What was changed, in an address: a number or kind, and a name or chat; and how many were not, and
+why.
 
 No link makes us say more.
 """
@@ -296,7 +298,8 @@ class PageServices:
                         facts.cancel()
                         return self._soon(request, page)
                 try:
-                    whole = {"typed": typed, "error": said} | dict(await facts)
+                    notice = await self._notice(request)
+                    whole = {"typed": typed, "error": said, "notice": notice} | dict(await facts)
                     return self.answer(request, page.template, whole, 422 if said else 200)
                 except WrongField as error:
                     del query[error.field]
@@ -304,6 +307,14 @@ class PageServices:
                     said = said or str(error.detail)
 
         return [Route(page.path, show), self.live_route(page)]
+
+    async def _notice(self, request: Request) -> str:
+        """Return the notice that the address selects, with the name of a chat or person."""
+        changed = request.query_params.get("notice", "")
+        notice, (*_, chat) = notice_of(changed), changed.split(" ")
+        if notice and "/" in chat:
+            notice = notice.replace(chat, (await self.control.sessions.names([chat]))[chat])
+        return notice
 
     def live_route(self, page: Page) -> Route:
         """Return the event stream of a page's live part."""

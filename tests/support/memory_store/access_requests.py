@@ -40,7 +40,8 @@ async def decide_chat(
 ) -> None:
     """Allow a group, or deny a group or a person. A denied person is not notified."""
     key = request.channel, request.account, request.chat
-    known = db.chats.get(key) or Chat(*key, request.peer, rules.called(request), None, "", now, now)
+    seen = request.created_at, request.created_at
+    known = db.chats.get(key) or Chat(*key, request.peer, rules.called(request), None, "", *seen)
     db.chats[key] = replace(known, allowed=verdict is not AccessVerdict.DENY)
     remove(db, request)
     await close(db, request, verdict, by, now)

@@ -62,7 +62,7 @@ async def decide_chat(
         request.peer,
         rules.called(request),
         verdict is not AccessVerdict.DENY,
-        now,
+        request.created_at,
     )
     await _close(connection, removed, verdict, by=by, now=now)
 

@@ -8,6 +8,8 @@ from datetime import timedelta
 
 import pytest
 
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.messages import Target
 from goclaw_py.core.session_keys import AccessRules
 from goclaw_py.records.people import code_hash
 from tests.unit.web import fake_names, fake_people
@@ -227,12 +229,14 @@ async def test_a_decision_says_about_whom_or_what(browser: Browser, control: Fak
     """The buttons of people and groups use one form."""
     control.crowd.known_chats = [fake_names.EVE, fake_names.FAMILY]
     text = (await browser.get("/people")).text
+    control.named = KnownNames({Target("telegram", "default", "50"): "Олег"})
+    names = {"person": "Олег", "group": "telegram -1001"}
     for form, place in (("chat-telegram-default-50", "person"), ("group-", "group")):
         row = text.partition(f'id="{form}')[2].partition("</tr>")[0]
         hidden = dict(re.findall(r'name="(\w+)" value="([^"]*)"', row))
         answer = await browser.send_form("/people/groups", **hidden)
         said = (await browser.get(answer.headers["location"])).text
-        assert f"Denied {place} {hidden['chat']}." in said
+        assert re.findall('role="status">(D.*)</p>', said) == [f"Denied {place} {names[place]}."]
 
 
 @pytest.mark.parametrize(("path", "fields"), [
