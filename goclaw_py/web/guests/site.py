@@ -22,8 +22,9 @@ from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guests.entrance import Guests
 from goclaw_py.web.pages.chat import files, page
 from goclaw_py.web.pages.chat.conversations import GuestConversations, SiteParts
+from goclaw_py.web.pages.hub import Hub
 from goclaw_py.web.pages.rendering import Assets, Pages
-from goclaw_py.web.pages.services import Hub, PageServices
+from goclaw_py.web.pages.services import PageServices
 from goclaw_py.web.pages.site import page_app, static_files
 
 MOST_CONVERSATIONS: Final = 20

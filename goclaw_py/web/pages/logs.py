@@ -25,7 +25,8 @@ from goclaw_py.web.api.logs import follow
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import PING
 from goclaw_py.web.pages.filters import Field, ListFilters, given, of_agent
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, event, own_query
+from goclaw_py.web.pages.hub import event
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, own_query
 
 SHOWN: Final = 200
 

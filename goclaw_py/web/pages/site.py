@@ -42,8 +42,9 @@ from goclaw_py.web.pages import now
 from goclaw_py.web.pages.chat import files as chat_files
 from goclaw_py.web.pages.chat import page as chat_page
 from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
+from goclaw_py.web.pages.hub import Hub
 from goclaw_py.web.pages.rendering import NAVIGATION, THEMES, Assets, Pages
-from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, form
+from goclaw_py.web.pages.services import THEME_COOKIE, PageServices, form
 from goclaw_py.web.pages.signing_in.pages import SignInPages, own_place
 from goclaw_py.web.sealing import SEAL, sealed
 

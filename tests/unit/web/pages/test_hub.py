@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.web.api.wire import PING, PING_S
-from goclaw_py.web.pages.services import Hub, LivePart
+from goclaw_py.web.pages.hub import Hub, LivePart
 
 
 class Page:
