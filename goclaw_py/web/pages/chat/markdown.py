@@ -6,6 +6,7 @@ HTML in the text is escaped, and only addresses with a safe scheme become links 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
@@ -19,6 +20,15 @@ log = logging.getLogger(__name__)
 
 _MOST_CODE: Final = 6_000
 """Characters of code to highlight in a text: a lexer may need time in proportion to the square."""
+
+_FIRST_LEVEL: Final = 3
+"""Of the headings in a text: pages have two levels above it."""
+_DIRECTED: Final = (
+    *("paragraph_open", "heading_open", "blockquote_open"),
+    *("bullet_list_open", "ordered_list_open"),
+)
+"""What is written from the right if its first letter is: by itself, also beside other texts."""
+_TASK: Final = re.compile(r"\[([ xX])\]\s")
 
 _SCHEMES: Final = ("http:", "https:", "mailto:")
 _TABLE: Final = '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>'
@@ -42,7 +52,8 @@ def html_of(markdown: str) -> Markup:
 def _render(tokens: list[Token]) -> Markup:
     left = _MOST_CODE
     numbers: list[int] = []
-    for token in tokens:
+    above: list[str] = []
+    for place, token in enumerate(tokens):
         if token.type == "fence":
             left -= len(token.content)
             if left < 0:
@@ -51,11 +62,14 @@ def _render(tokens: list[Token]) -> Markup:
         if style := token.attrs.pop("style", None):
             token.attrSet("class", str(style).removeprefix("text-align:"))
         _number(token, numbers)
-        if token.type in ("heading_open", "heading_close"):
-            # The headings of a message are none of the page.
-            token.tag = "p"
-            if token.nesting > 0:
-                token.attrSet("class", "heading")
+        if token.type == "heading_open":
+            _nest(token, above)
+        elif token.type == "heading_close":
+            token.tag = _level(above)
+        if token.level == 0 and token.type in _DIRECTED:
+            token.attrSet("dir", "auto")
+        if place > 1 and tokens[place - 2].type == "list_item_open":
+            _tick(tokens[place - 2], token.children or [])
         token.children = list(_with_links(token.children or ()))
         for inner in token.children:
             if inner.type == "link_open":
@@ -67,6 +81,28 @@ def _render(tokens: list[Token]) -> Markup:
     # Text and attributes are escaped, so these are elements. A wide table scrolls by itself.
     html = html.replace("<table>", _TABLE).replace("</table>", "</table></div>").strip()
     return Markup(html)  # noqa: S704
+
+
+def _nest(heading: Token, above: list[str]) -> None:
+    """Give a heading the level below those it stands under: none is left out, as in the page."""
+    while above and above[-1] >= heading.tag:
+        above.pop()
+    above.append(heading.tag)
+    heading.tag = _level(above)
+
+
+def _level(above: list[str]) -> str:
+    return f"h{min(6, _FIRST_LEVEL - 1 + len(above))}"
+
+
+def _tick(item: Token, words: list[Token]) -> None:
+    """Show the box of a task."""
+    task = _TASK.match(words[0].content) if words and words[0].type == "text" else None
+    if task:
+        box = "☐ " if task[1] == " " else "☑ "
+        words[0].content = box + words[0].content[task.end() :]
+        if not item.info:
+            item.attrSet("class", "task")
 
 
 def _with_links(tokens: Iterable[Token]) -> Iterator[Token]:

@@ -49,11 +49,9 @@ function image(file) {
   return PICTURES.includes(file?.type) ? element("img", { src: URL.createObjectURL(file), alt: "" }) : "";
 }
 
-// A line that the server does not show yet.
+// A line that the server does not show yet, and so without its time.
 function lineOf(role, id, ...inside) {
-  const time = element("time", { dateTime: new Date().toISOString() });
-  showTime(time);
-  const head = element("p", { className: "by" }, element("strong", { textContent: role === "user" ? "You" : agent }), " ", element("small", {}, time));
+  const head = element("p", { className: "by" }, element("strong", { textContent: role === "user" ? "You" : agent }));
   at("begin")?.remove();
   return element("li", { className: role, id }, head, ...inside, element("small", { className: "place" }));
 }

@@ -34,7 +34,7 @@ from tests.unit.web.fakes import ENDED, NOW, QUEUE, RUN_ID, FakeControl, FakeSes
 from tests.unit.web.pages.conftest import ORIGIN, Browser
 
 LINK = '<a href="{}" rel="noopener noreferrer" target="_blank">{}</a>'
-AS_IT_IS = "<p>{}</p>"
+AS_IT_IS = '<p dir="auto">{}</p>'
 PYTHON = (
     '<pre><code class="language-py"><span class="k">if</span> '
     '<span class="n">x</span>\n</code></pre>'
@@ -43,11 +43,25 @@ PYTHON = (
 NEWLINES = "\n" * 6000
 
 
+HEADINGS = "\n".join(
+    f'<h{level} dir="auto">{text}</h{level}>'
+    for level, text in zip((3, 4, 5, 6, 6), "ABCDE", strict=True)
+)
+TASKS = '<ul dir="auto">\n<li class="task">☐ a</li>\n<li class="task">☑ b</li>\n</ul>'
+
+
 @pytest.mark.parametrize(
     ("markdown", "html"),
     [
         ("**a** *b*", AS_IT_IS.format("<strong>a</strong> <em>b</em>")),
-        ("# A", '<p class="heading">A</p>'),
+        ("# A", '<h3 dir="auto">A</h3>'),
+        (
+            "### A\n###### B\n# C\n> # D",
+            '<h3 dir="auto">A</h3>\n<h4 dir="auto">B</h4>\n<h3 dir="auto">C</h3>\n'
+            '<blockquote dir="auto">\n<h3>D</h3>\n</blockquote>',
+        ),
+        ("# A\n## B\n### C\n#### D\n##### E", HEADINGS),
+        ("- [ ] a\n- [x] b", TASKS),
         ("```x\n<b>\n```", '<pre><code class="language-x">&lt;b&gt;\n</code></pre>'),
         ("```py\nif x\n```", PYTHON),
         ("```ahk\nif x\n```", '<pre><code class="language-ahk">if x\n</code></pre>'),
@@ -98,7 +112,7 @@ def test_a_text_that_the_parser_fails_on_is_shown_as_it_is(monkeypatch: pytest.M
 
 async def test_the_page_asks_for_the_html_of_an_answer(browser: Browser) -> None:
     answer = await browser.send_form("/chat/markdown", text="*a* <b>")
-    assert answer.text == "<p><em>a</em> &lt;b&gt;</p>"
+    assert answer.text == AS_IT_IS.format("<em>a</em> &lt;b&gt;")
 
 
 def entry(role: Role, text: str, after_s: int, run: RunId = RUN_ID) -> StoredEntry:
@@ -659,3 +673,10 @@ async def test_files_stand_beside_the_text_of_a_message(
     assert f'<img src="/chat/file?run={RUN_ID}&amp;path=%2Fw%2F1-%3Cb%3E.png"' in page
     assert "<bdi>&lt;b&gt;.png</bdi>" in page
     assert "download><bdi>a b.pdf</bdi>" in page
+
+
+async def test_the_lines_that_are_read_anew_are_those_of_the_whole_page(browser: Browser) -> None:
+    whole = (await browser.get("/chat?name=local")).text
+    lines = (await browser.get("/chat/talk?name=local")).text
+    assert lines.count("<li class=") > 2
+    assert lines.strip() in whole
