@@ -62,10 +62,8 @@ def _render(tokens: list[Token]) -> Markup:
         if style := token.attrs.pop("style", None):
             token.attrSet("class", str(style).removeprefix("text-align:"))
         _number(token, numbers)
-        if token.type == "heading_open":
+        if token.type in ("heading_open", "heading_close"):
             _nest(token, above)
-        elif token.type == "heading_close":
-            token.tag = _level(above)
         if token.level == 0 and token.type in _DIRECTED:
             token.attrSet("dir", "auto")
         if place > 1 and tokens[place - 2].type == "list_item_open":
@@ -85,14 +83,11 @@ def _render(tokens: list[Token]) -> Markup:
 
 def _nest(heading: Token, above: list[str]) -> None:
     """Give a heading the level below those it stands under: none is left out, as in the page."""
-    while above and above[-1] >= heading.tag:
-        above.pop()
-    above.append(heading.tag)
-    heading.tag = _level(above)
-
-
-def _level(above: list[str]) -> str:
-    return f"h{min(6, _FIRST_LEVEL - 1 + len(above))}"
+    if heading.nesting > 0:
+        while above and above[-1] >= heading.tag:
+            above.pop()
+        above.append(heading.tag)
+    heading.tag = f"h{min(6, _FIRST_LEVEL - 1 + len(above))}"
 
 
 def _tick(item: Token, words: list[Token]) -> None:

@@ -57,8 +57,10 @@ TASKS = '<ul dir="auto">\n<li class="task">☐ a</li>\n<li class="task">☑ b</l
         ("# A", '<h3 dir="auto">A</h3>'),
         (
             "### A\n###### B\n# C\n> # D",
-            '<h3 dir="auto">A</h3>\n<h4 dir="auto">B</h4>\n<h3 dir="auto">C</h3>\n'
-            '<blockquote dir="auto">\n<h3>D</h3>\n</blockquote>',
+            (
+                '<h3 dir="auto">A</h3>\n<h4 dir="auto">B</h4>\n<h3 dir="auto">C</h3>\n'
+                '<blockquote dir="auto">\n<h3>D</h3>\n</blockquote>'
+            ),
         ),
         ("# A\n## B\n### C\n#### D\n##### E", HEADINGS),
         ("- [ ] a\n- [x] b", TASKS),
