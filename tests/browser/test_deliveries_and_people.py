@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.dashboard import ANN, EVE, EVES_NAME, GROUP, Dashboard
+from tests.browser.dashboard import ANN, EVE, EVES_NAME, GROUP, GROUPS_NAME, Dashboard
 from tests.browser.seen import Seen, answer, live, notice, press, violations
 from tests.support.process import wait_for
 
@@ -108,7 +108,7 @@ def test_a_stranger_is_let_in_and_forgotten(page: Page, dash: Dashboard, seen: S
     expect(row).to_be_visible()
     answer(page, yes=True)
     press(row, "Remove")
-    notice(page, f"Removed person {EVES_NAME}.")
+    notice(page, f"Removed person telegram {EVE}.")
     expect(row).to_have_count(0)
 
 
@@ -117,7 +117,7 @@ def test_the_agent_listens_in_a_group_when_that_is_allowed(page: Page, dash: Das
     row = page.get_by_role("region", name="Groups").get_by_role("row").filter(has_text=str(GROUP))
     expect(row).to_contain_text("undecided")
     press(row, "Allow")
-    notice(page, f"Allowed group {GROUP}.")
+    notice(page, f"Allowed group {GROUPS_NAME}.")
     page.reload()
     expect(page.locator(".notice")).to_have_count(0)
     expect(row).to_contain_text("yes")

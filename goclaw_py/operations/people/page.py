@@ -196,6 +196,14 @@ async def _load(control: Control, now: Callable[[], datetime], query: Query) -> 
         # What the form shows; only the page after a mistake has more in it.
         "code": "",
         "name": "",
+        "called": {
+            f"{one.channel}/{one.account}/{one.chat}": visible_line(one.name)
+            for one in (*chats, *removed)
+        }
+        | {
+            f"{one.channel}/{one.account}/{one.sender.id}": visible_line(one.sender.name)
+            for one in shown
+        },
     }
 
 

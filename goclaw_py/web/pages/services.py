@@ -172,8 +172,8 @@ class PageServices:
                         facts.cancel()
                         return self._soon(request, page)
                 try:
-                    notice = await self._notice(request)
-                    whole = {"typed": typed, "error": said, "notice": notice} | dict(await facts)
+                    whole = {"typed": typed, "error": said} | dict(await facts)
+                    whole["notice"] = await self._notice(request, whole)
                     return self.answer(request, page.template, whole, 422 if said else 200)
                 except WrongField as error:
                     del query[error.field]
@@ -182,13 +182,19 @@ class PageServices:
 
         return [Route(page.path, show), self.live_route(page)]
 
-    async def _notice(self, request: Request) -> str:
-        """Return the notice that the address selects, with the name of a chat or person."""
+    async def _notice(self, request: Request, facts: Facts) -> str:
+        """Return the notice that the address selects, with the name of a chat or person.
+
+        The page may know more ``called`` than the messages of people have told.
+        """
         changed = request.query_params.get("notice", "")
         notice, (*_, chat) = notice_of(changed), changed.split(" ")
-        if notice and "/" in chat:
-            notice = notice.replace(chat, (await self.control.sessions.names([chat]))[chat])
-        return notice
+        if not notice or "/" not in chat:
+            return notice
+        called = cast("Mapping[str, str]", facts.get("called", {})).get(chat)
+        if not called:
+            called = (await self.control.sessions.names([chat]))[chat]
+        return notice.replace(chat, called)
 
     def live_route(self, page: Page) -> Route:
         """Return the event stream of a page's live part."""

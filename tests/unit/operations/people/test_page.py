@@ -229,8 +229,9 @@ async def test_a_decision_says_about_whom_or_what(browser: Browser, control: Fak
     """The buttons of people and groups use one form."""
     control.crowd.known_chats = [fake_names.EVE, fake_names.FAMILY]
     text = (await browser.get("/people")).text
-    control.named = KnownNames({Target("telegram", "default", "50"): "Олег"})
-    names = {"person": "Олег", "group": "telegram -1001"}
+    control.named = KnownNames({Target("telegram", "default", "-1001"): "Олег & Co"})
+    control.crowd.known_chats[1] = replace(fake_names.FAMILY, name="")
+    names = {"person": "Eve (@eve)", "group": "Олег &amp; Co"}
     for form, place in (("chat-telegram-default-50", "person"), ("group-", "group")):
         row = text.partition(f'id="{form}')[2].partition("</tr>")[0]
         hidden = dict(re.findall(r'name="(\w+)" value="([^"]*)"', row))
