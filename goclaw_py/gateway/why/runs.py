@@ -15,7 +15,7 @@ from goclaw_py.core.approvals import Approval
 from goclaw_py.core.display_names import operator_in, short_id
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
-from goclaw_py.core.text import count
+from goclaw_py.core.text import count, usd
 from goclaw_py.core.time.texts import duration
 from goclaw_py.gateway.why import outcomes
 from goclaw_py.gateway.why.sources import (
@@ -367,8 +367,12 @@ async def chain(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     model = f", model {run.model}" if run.model else ""
     began = f"run {short_id(run.id)} started in lane {run.lane} on node {run.node}{model}"
     steps.append(ExplanationStep(run.started_at, "started", began))
-    steps += _worked(story)
-    steps += approvals.steps(list(story.asked))
+    worked, asked = _worked(story), approvals.steps(list(story.asked))
+    questions = [one for one in asked if one.code == approvals.ASKED]
+    # A question ends the run, a moment before that is stored.
+    place = len(worked) - bool(questions)
+    steps += [*worked[:place], *questions, *worked[place:]]
+    steps += [one for one in asked if one.code != approvals.ASKED]
     for row in story.said[:_SHOWN]:
         steps += deliveries.steps(row)
     if len(story.said) > _SHOWN:
@@ -479,6 +483,6 @@ def _end(story: RunHistory, outcome: Outcome, finished_at: datetime) -> Explanat
 
 
 def _used(usage: Usage) -> str:
-    cost = "at an unknown price" if usage.cost_usd is None else f"for ${usage.cost_usd:.4f}"
+    cost = "at an unknown price" if usage.cost_usd is None else f"for {usd(usage.cost_usd)}"
     requests, tokens = count(usage.requests, "model request"), count(usage.tokens, "token")
     return f"{requests}, {tokens} {cost}"

@@ -9,10 +9,13 @@ from goclaw_py.chat.outbound import approval_texts
 from goclaw_py.core.approvals import Approval
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.time.texts import age
-from goclaw_py.gateway.why.sources import Sources, Verdict, between, conclude
+from goclaw_py.core.time.texts import age, rough
+from goclaw_py.gateway.why.sources import Sources, Verdict, conclude
 from goclaw_py.operations.explanation import Cure, ExplanationStep
 from goclaw_py.records import ApprovalQuery, RunQuery, StoredRun
+
+ASKED: Final = "asked_approval"
+"""The code of the step with a question."""
 
 _SEARCHED: Final = 20
 """The number of later runs of a session among which the continued one is searched."""
@@ -65,9 +68,10 @@ async def _continued_by(src: Sources, asking: RunId, answered_at: datetime) -> S
 def _waits(src: Sources, approval: Approval) -> Verdict:
     place = "" if approval.target is not None else "; the owners were asked in their own chats"
     since = age(approval.asked_at, src.now())
+    left = rough((approval.expires_at - src.now()).total_seconds())
     answer = (
         f"Run {short_id(approval.run_id)} {_ask(approval)} {since} and waits "
-        f"for an answer, for {between(src.now(), approval.expires_at)} more{place}."
+        f"for an answer, for {left} more{place}."
     )
     show = Cure("The call with its arguments", f"goclaw approvals show {approval.id}")
     if approval.request.uncertain:
@@ -92,7 +96,7 @@ def steps(approvals: list[Approval]) -> list[ExplanationStep]:
     found = []
     for one in approvals:
         words = f"run {short_id(one.run_id)} {_ask(one)}"
-        found.append(ExplanationStep(one.asked_at, "asked_approval", words))
+        found.append(ExplanationStep(one.asked_at, ASKED, words))
         if one.decision is not None:
             said = approval_texts.answer(one.decision, one.decided_by).rstrip(".")
             words = f"{one.request.tool}: {said}"

@@ -109,7 +109,7 @@ def pays(**asked: bool) -> ScriptedAgent:
 
 
 @CASES.answer("waits.approval", "has asked for approval to call pay 5 s ago and waits for an "
-              "answer, for 1 h more", "goclaw approvals allow")  # fmt: skip
+              "answer, for 60 min more", "goclaw approvals allow")  # fmt: skip
 async def waits_for_an_approval() -> Explanation:
     return await after(5, agent=pays())
 
@@ -141,6 +141,8 @@ async def was_approved() -> Explanation:
         await gateway.channel.until_sent(3)
         assert (await ask(gateway, ANN)).code == "answered"
         found = await ask(gateway, f"run:{asked.run_id}")
+        codes = [step.code for step in found.chain]
+        assert codes.index("asked_approval") < codes.index("ended_interrupted")
         assert [step.words for step in found.chain if step.code == "answered_approval"] == [
             "pay: ✅ Allowed once by the operator"
         ]
