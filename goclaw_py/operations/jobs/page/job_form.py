@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import (
     BadJob,
     BadSchedule,
@@ -46,6 +48,11 @@ _GONE: Final = "Your input is below. You can create the job again."
 
 _Refusal = JobError | NotFound | StoreUnavailable
 """Errors after which the form is shown again with its input."""
+
+MANY_A_DAY: Final = 1000
+"""The preview warns of a job with more runs than this."""
+
+_CLOSE: Final = timedelta(days=1) / MANY_A_DAY
 
 
 def routes(service: PageServices) -> list[Route]:
@@ -133,9 +140,21 @@ async def _preview(
         if job is not None and all(typed[name] == before[name] for name in _TIMING):
             times = job.upcoming(scheduler.profile.policy, AHEAD) or times
         plan = describe(draft.schedule, draft.zone)
+        a_day = 0
+        if len(times) == AHEAD and times[-1] - times[0] < _CLOSE * (AHEAD - 1):
+            # Others may come close together only at some hours.
+            many = await jobs.preview(draft, BY, MANY_A_DAY + 1)
+            if len(many) > MANY_A_DAY:
+                a_day = round(timedelta(days=1) * MANY_A_DAY / (many[-1] - many[0]))
     except (JobError, StoreUnavailable) as error:
         return {"error": _sentence(error)}
-    return {"error": "", "plan": plan, "times": [(at(each, draft.zone), each) for each in times]}
+    return {
+        "error": "",
+        "plan": plan,
+        "times": [(at(each, draft.zone), each) for each in times],
+        "a_day": a_day if a_day > MANY_A_DAY else 0,
+        "uses_model": typed["does"] == "prompt",
+    }
 
 
 async def _answer(
@@ -218,9 +237,11 @@ async def _suggestions(service: PageServices, typed: Mapping[str, str]) -> dict[
     except StoreUnavailable:
         heard = []
     profile = (await service.control.jobs.scheduler()).profile
+    targets = {target_text(each.target): each.target for each in heard}
+    names = await service.control.sessions.names(sorted(map(address, targets.values())))
     return {
         "agents": list(dict.fromkeys(name for name in known if name)),
-        "targets": list(dict.fromkeys(target_text(each.target) for each in heard)),
+        "targets": [(text, names[address(target)]) for text, target in targets.items()],
         "base": profile.policy,
         "profile": profile.name,
         "default_prompt": profile.default_prompt,

@@ -12,9 +12,11 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
+from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.errors import UnknownJob
 from goclaw_py.core.ids import AgentName, JobId, Owner
 from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.targets import target_text
 from goclaw_py.operations.jobs.models import JobChange, JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.operations.jobs.page import jobs as page
 from goclaw_py.operations.jobs.page.jobs import SHOWN
@@ -33,6 +35,7 @@ from goclaw_py.schedule.jobs.models import (
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from goclaw_py.web.pages import rendering
 from goclaw_py.web.pages.services import notice_of
+from tests.unit.web import fake_names
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
 from tests.unit.web.fakes import FakeControl, unavailable
 from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser
@@ -563,6 +566,28 @@ async def test_the_preview_reads_an_expression_and_shows_five_times(browser: Bro
         "Fri 9 Jan 2026, 09:00 (Europe/Berlin)",
     )
     assert ("<html" in said, said.count("<li>")) == (False, 5)
+
+
+@pytest.mark.parametrize(("query", "said"), [
+    ("expression=every+1s&does=prompt", "86,400 runs a day, each with"),
+    ("expression=every+1s&does=message", "86,400 runs a day."),
+    ("expression=every+86s", "1,005 runs a day"),
+    ("expression=*+*+*+*+*", "1,440 runs a day"),
+    ("expression=*+9+*+*+*", ""), ("expression=every+90s", ""),
+    ("expression=every+1s&not_after=in+5m", ""),
+])  # fmt: skip
+async def test_the_preview_warns_of_very_many_runs(query: str, said: str, browser: Browser) -> None:
+    """Found by use: a prompt every second."""
+    text = await browser.says(f"/jobs/preview?{query}", said)
+    assert ("runs a day" in text) == bool(said)
+
+
+async def test_chats_are_suggested_by_name(browser: Browser, control: FakeControl) -> None:
+    spoke = fake_names.SPOKE.target
+    control.crowd.spoke = [fake_names.SPOKE]
+    control.named = KnownNames({spoke: "Ann & Bob"})
+    option = f'<option value="{target_text(spoke)}" label="Ann & Bob">'
+    await browser.says("/jobs/new", option)
 
 
 @pytest.mark.parametrize(("query", "said"), [
