@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from goclaw_py.core.text import visible_line
 from tests.browser.dashboard import ANN, EVE, EVES_NAME, GROUP, GROUPS_NAME, Dashboard
-from tests.browser.seen import Seen, answer, live, notice, press, violations
+from tests.browser.seen import TURNED, Seen, answer, live, notice, press, violations
 from tests.support.process import wait_for
 
 pytestmark = pytest.mark.real_time
@@ -98,7 +99,7 @@ def test_a_stranger_is_let_in_and_forgotten(page: Page, dash: Dashboard, seen: S
     expect(page.get_by_label("Pairing code")).to_be_focused()
     page.get_by_label("Pairing code").fill(dash.codes[EVE])
     press(page, "Approve as guest")
-    notice(page, f"Approved guest {EVES_NAME}.")
+    notice(page, f"Approved guest {visible_line(EVES_NAME + TURNED)}.")
     approved = page.get_by_role("region", name="People with access")
     row = approved.get_by_role("row").filter(has_text=str(EVE))
     expect(row).to_contain_text("guest")

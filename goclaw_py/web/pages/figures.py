@@ -169,9 +169,8 @@ def figures(
         ),
     ]
     oldest = Figure("oldest wait", since, "#waiting", is_lasting=True)
-    oldest_wait = [oldest] if since is not None else []
     if totals is None:
-        return found + oldest_wait
+        return [*found, oldest]
     *_, before, today = totals.failed
     failed = Figure(
         "failed today",
@@ -188,10 +187,10 @@ def figures(
     average = sum(totals.cost[:-1]) / (DAYS - 1)
     cost = Figure(
         *("cost today", _dollars(totals.cost[-1]), "/usage?range=1d"),
-        f"{_dollars(average)} a day before" if average else "",
+        f"average of {DAYS - 1} days: {_dollars(average)}" if average else "",
         totals.cost,
     )
-    return [*found, failed, *oldest_wait, next_job, cost]
+    return [*found, failed, oldest, next_job, cost]
 
 
 def _dollars(amount: float) -> str:

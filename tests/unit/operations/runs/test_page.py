@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
@@ -103,6 +104,22 @@ async def test_filters_stay_from_the_list_to_the_timeline_and_back(
 ) -> None:
     name = "Timeline" if here.startswith("/runs") else "List"
     assert f'<a href="{there}">{name}</a>' in html.unescape((await browser.get(here)).text)
+
+
+@pytest.mark.parametrize("path", ["/runs?range=all", "/sessions/view?key=local", "/timeline"])
+async def test_a_run_in_progress_lasts_since_its_start(browser: Browser, path: str) -> None:
+    said = await browser.says(path)
+    row = said[said.index(f'-{fakes.ACTIVE.id}">') :].partition("</tr>")[0]
+    assert re.search(r'<td class="number[^>]*><time [^>]*data-lasting', row)
+
+
+async def test_older_rows_lead_back_to_the_newest(browser: Browser) -> None:
+    here = "/runs?agent=main&range=7d"
+    assert ">Newest</a>" not in await browser.says(here)
+    said = await browser.says(f"{here}&before={fakes.ACTIVE.cursor}")
+    link = re.search('<a class="button" href="([^"]*)">Newest</a>', said)
+    assert link is not None
+    assert html.unescape(link[1]) == "/runs?range=7d&agent=main"
 
 
 async def test_any_failure_lists_exactly_the_outcomes_that_the_first_page_counts(
