@@ -7,10 +7,13 @@ changes a mapping after the start.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from goclaw_py.agents import build_agent
+from goclaw_py.agents.models import unusable
+from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.app.gateway_config import agent_limits, budgets, heartbeat_setup, language_models
 from goclaw_py.app.parts import agent_specs, api_keys, chat_rules, close_part
 from goclaw_py.app.warm_up import warm_up
@@ -20,6 +23,7 @@ from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.dependencies import GatewayDependencies
 from goclaw_py.runs.agent_loop import AgentLoop
+from goclaw_py.scheduler.operator_warnings import OperatorWarning
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -42,9 +46,22 @@ class SettingsApplier:
         # Read once: a file that is unreadable for a moment must not make an edit fail.
         self._keys = api_keys(settings)
         self._specs = agent_specs(settings, self._keys)
+        self.unusable = _unusable(self._specs)
+        """Why an agent cannot ask its model, and what to do."""
         self._replaced: list[tuple[AgentLoop, frozenset[RunId]]] = []
         self._has_new_plans = False
         self._tasks = BackgroundTasks("settings")
+
+    def warnings(self) -> Iterator[OperatorWarning]:
+        """Return a warning for each agent that cannot ask its model."""
+        for agent, (problem, cure) in self.unusable.items():
+            yield OperatorWarning(
+                "gateway.model",
+                f"Agent {agent}",
+                f"cannot ask {self.models[agent]}: {problem}; {cure}, and restart",
+                "/health#providers",
+                "goclaw doctor",
+            )
 
     def prepare(self, settings: Settings) -> Callable[[], None]:
         """Return a function that applies settings at once; it does not fail.
@@ -72,6 +89,7 @@ class SettingsApplier:
             _refill(deps.heartbeats.plans, heartbeats.plans)
             self._replace_agents(loops)
             _refill(self.models, _models(settings))
+            self.unusable = _unusable(specs)
             self._current, self._specs = settings, specs
 
         return apply
@@ -118,6 +136,14 @@ class SettingsApplier:
 
 def _models(settings: Settings) -> dict[AgentName, str]:
     return {AgentName(name): agent.model for name, agent in settings.agents.items()}
+
+
+def _unusable(specs: Mapping[AgentName, AgentSpec]) -> dict[AgentName, tuple[str, str]]:
+    found = {
+        name: unusable(spec.model, (spec.api_key, spec.base_url), os.environ, f"agents.{name}")
+        for name, spec in specs.items()
+    }
+    return {name: problem for name, problem in found.items() if problem is not None}
 
 
 def _refill(mapping: Mapping[K, V], values: Mapping[K, V]) -> None:

@@ -111,7 +111,12 @@ class Service:
         # Edits are the same on all nodes, as soon as these have read them.
         self._digest = settings_digest(live.listed)
         snapshots = Snapshots(
-            clock, container, database, self._cluster, live.warnings, lambda: self._address
+            clock,
+            container,
+            database,
+            self._cluster,
+            lambda: (*live.warnings(), *self._applier.warnings()),
+            lambda: self._address,
         )
         self._health = GatewayHealth(container, parts.channels, database, snapshots, metrics)
         edits = SettingsService(live, store, clock, lambda: database.trouble)
@@ -254,7 +259,8 @@ class Service:
         log.info("gateway_ready", extra=facts if url is None else facts | {"web": url})
         self._manager.ready()
         settings = self._live_settings.current
-        greet(banner(settings, self._parts, RELEASE, url, chats_here=chats_here))
+        unusable = self._applier.unusable
+        greet(banner(settings, self._parts, RELEASE, unusable, url, chats_here=chats_here))
 
     def _duties(self) -> list[Callable[[], Awaitable[None]]]:
         """Return the background tasks, which run as long as the service."""

@@ -22,6 +22,7 @@ from goclaw_py.agents.models.connection import (
     find_url,
     is_sendable,
     lacks,
+    unusable,
 )
 
 __all__ = [
@@ -40,4 +41,5 @@ __all__ = [
     "read_model",
     "similar_model",
     "unlisted",
+    "unusable",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from goclaw_py.agents.models.catalog import Provider
+from goclaw_py.agents.models.catalog import Provider, read_model
 from goclaw_py.agents.spec import Thinking
 
 SILENCE_S = 300.0
@@ -100,3 +100,26 @@ def lacks(provider: Provider, key: str, base_url: str | None) -> str | None:
 def is_sendable(key: str) -> bool:
     """Return whether a key can be sent. Errors about others would contain parts of it."""
     return key.isascii() and key.isprintable()
+
+
+def unusable(
+    model: str, given: tuple[str | None, str | None], environ: Mapping[str, str], place: str = ""
+) -> tuple[str, str] | None:
+    """Return why a model cannot be asked at all, and what to do; None if nothing is known.
+
+    ``given`` are its API key and base URL in the settings at ``place``.
+    """
+    read = read_model(model)
+    if read is None:
+        return None
+    provider, (key, base_url) = read[0], given
+    if not provider.is_installed:
+        return "its library is not installed", provider.install
+    found = find_key(provider, key, environ)
+    missing = lacks(provider, found, find_url(provider, base_url, environ))
+    if missing is not None:
+        is_key = missing in provider.key_variables
+        what, setting = ("API key", "api_key_file") if is_key else ("base URL", "base_url")
+        cure = f"set {missing}, or {place}.{setting}" if place else f"set {missing}"
+        return f"no {what} is set", cure
+    return None if is_sendable(found) else ("the API key is malformed", "fix the API key")

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import typer
+
 from goclaw_py.agents.models import (
     Provider,
-    find_key,
     find_url,
     is_priced,
-    is_sendable,
-    lacks,
     read_model,
+    unusable,
 )
 from goclaw_py.cli import composition
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
@@ -82,6 +82,13 @@ def check_model(settings: Settings, env: Mapping[str, str], name: str) -> Findin
     return _check_model(env, subject, agent.model, (given, agent.base_url), f"agents.{name}")
 
 
+def warn_of_model(settings: Settings, env: Mapping[str, str], name: str) -> None:
+    """Print a warning if the model of an agent lacks its key, address or library."""
+    found = check_model(settings, env, name)
+    if found.cure:
+        typer.echo(f"warning: {found.fact}, as seen from here; {found.cure}", err=True)
+
+
 def _check_model(
     env: Mapping[str, str],
     subject: str,
@@ -94,18 +101,10 @@ def _check_model(
     if read is None:
         # ``check_parts`` has reported the name of the model.
         return Finding(subject, model)
-    provider, (key, base_url) = read[0], given
-    if not provider.is_installed:
-        return Finding(subject, f"{model}: its library is not installed", provider.install)
-    found = find_key(provider, key, env)
-    missing = lacks(provider, found, find_url(provider, base_url, env))
-    if missing is not None:
-        is_key = missing in provider.key_variables
-        what, setting = ("API key", "api_key_file") if is_key else ("base URL", "base_url")
-        cure = f"set {missing}, or {place}.{setting}" if place else f"set {missing}"
-        return Finding(subject, f"{model}: no {what} is set", cure)
-    if not is_sendable(found):
-        return Finding(subject, f"{model}: the API key is malformed", "fix the API key")
+    if (problem := unusable(model, given, env, place)) is not None:
+        fact, cure = problem
+        return Finding(subject, f"{model}: {fact}", cure)
+    provider, base_url = read[0], given[1]
     server = find_url(provider, base_url, env) or _SERVERS.get(provider, "https://")
     try:
         proxy = proxy_for(server, env)

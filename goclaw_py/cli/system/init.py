@@ -94,6 +94,7 @@ def init(ctx: typer.Context, chosen: InitOptions) -> None:
 
     Every answer can be an option. Without a terminal, or with --json, nothing is asked.
     """
+    from goclaw_py.cli.doctor.agents import warn_of_model  # noqa: PLC0415
     from goclaw_py.cli.system.questions import Given, Keyboard, SetupQuestions  # noqa: PLC0415
     from goclaw_py.cli.system.service import is_available  # noqa: PLC0415
 
@@ -112,6 +113,7 @@ def init(ctx: typer.Context, chosen: InitOptions) -> None:
         wants_service = questions.confirm("Install goclaw as a service that starts at login?")
     done = _write(file, questions.answers, env)
     _show(_with_checklist(done, file, env), as_json=chosen.as_json)
+    warn_of_model(load(file, env), env, MAIN_AGENT)
     failure = _install(file, env, quiet=chosen.as_json) if wants_service else None
     if not chosen.as_json:
         is_running = wants_service and failure is None

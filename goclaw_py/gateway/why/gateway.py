@@ -118,6 +118,7 @@ WARNING_CURES: Final = {
     "gateway.heartbeat": "Why, and what to do",
     "gateway.jobs_off": "Turn jobs on: enabled = true under [scheduler] in goclaw.toml",
     "gateway.lane_full": "Which runs are in the lane, and which wait",
+    "gateway.model": "What the agent lacks, and what to do",
     "gateway.outage": "Check key, address and model of the agent",
     "gateway.release_differs": "What differs",
     "gateway.results": "The runs with these results",

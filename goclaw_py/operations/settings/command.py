@@ -213,12 +213,11 @@ def _warn(options: Cli, path: str) -> None:
     parts = path.split(".")
     if parts[:1] != ["agents"] or parts[2:] != ["model"]:
         return
-    from goclaw_py.cli.doctor.agents import check_model  # noqa: PLC0415
+    from goclaw_py.cli.doctor.agents import warn_of_model  # noqa: PLC0415
 
     settings = options.settings_in_effect()
-    found = check_model(settings, os.environ, parts[1]) if parts[1] in settings.agents else None
-    if found is not None and found.cure:
-        typer.echo(f"warning: {found.fact}, as seen from here; {found.cure}", err=True)
+    if parts[1] in settings.agents:
+        warn_of_model(settings, os.environ, parts[1])
 
 
 def _found(settings: Sequence[Setting], path: str) -> Setting | None:

@@ -425,6 +425,16 @@ def test_nothing_is_replaced_without_force(goclaw: Shell) -> None:
     assert goclaw("config", "check").code == 0
 
 
+def test_a_model_whose_key_is_missing_is_said_to_be(
+    goclaw: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    got = goclaw("init", "--model", "openai:gpt-4o", "--no-test")
+    assert got.code == 0
+    assert got.err.startswith("warning: openai:gpt-4o: no API key is set")
+    assert goclaw("init", "--force").err == ""
+
+
 def test_a_service_that_cannot_be_installed_does_not_undo_the_settings(
     goclaw: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

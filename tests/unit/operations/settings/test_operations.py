@@ -13,6 +13,7 @@ import pytest
 
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.app.apply_settings import SettingsApplier
+from goclaw_py.app.banner import banner
 from goclaw_py.app.gateway_config import gateway_dependencies, heartbeat_setup, job_setup, scheduler
 from goclaw_py.app.parts import build_parts
 from goclaw_py.config import load
@@ -149,6 +150,30 @@ async def test_only_the_agent_whose_model_changes_is_built_again(node: Node) -> 
     assert type(node.deps.agents[HELPER]) is not type(helper)
     assert node.deps.context_windows[HELPER] == 5000
     assert node.applier.models[HELPER] == "command"
+
+
+async def test_a_model_without_a_key_is_a_problem(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for one in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(one, raising=False)
+    assert list(node.applier.warnings()) == []
+    await node.set("agents.helper.model", "openai:gpt-4o")
+    (warning,) = node.applier.warnings()
+    assert str(warning) == (
+        "Agent helper cannot ask openai:gpt-4o: no API key is set; "
+        "set OPENAI_API_KEY, or agents.helper.api_key_file, and restart"
+    )
+    settings = node.live.current
+    parts = build_parts(settings)
+    lines = banner(settings, parts, "1.0", node.applier.unusable, chats_here=False)
+    (line,) = (line for line in lines if "helper" in line)
+    assert line.endswith(
+        "helper: openai:gpt-4o  (cannot answer: no API key is set; "
+        "set OPENAI_API_KEY, or agents.helper.api_key_file)"
+    )
+    await node.set("agents.helper.model", None)
+    assert list(node.applier.warnings()) == []
 
 
 async def test_chats_are_shown_the_model_in_force(node: Node) -> None:
