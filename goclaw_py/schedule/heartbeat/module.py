@@ -110,6 +110,8 @@ class HeartbeatModule:
             store, clock, tuple(setup.policies), plans, self.heartbeat_runs, self.wake
         )
         self._problems: dict[AgentName, str] = {}
+        self._without_chat: set[AgentName] = set()
+        """Agents whose last run had no chat for its alert."""
         self._unreported: Sequence[Undelivered] = ()
 
     # ------------------------------------------------------------------ duties
@@ -128,9 +130,16 @@ class HeartbeatModule:
         self.wake.call()
 
     async def retry_notifications(self) -> None:
-        """Send undelivered alerts to the next possible chat, until cancelled."""
+        """Send undelivered alerts to the next possible chat, until cancelled.
+
+        An agent that had no chat for its alert is no problem any more once it has one.
+        """
         while True:
             try:
+                for agent in tuple(self._without_chat & self._problems.keys()):
+                    policy = self._setup.policies[agent]
+                    if (await self.service.routes.find(agent, policy)).route.target is not None:
+                        self._problems.pop(agent, None)
                 self._unreported = await self._alerts.notify_undelivered(
                     self._setup.policies, self._places
                 )
@@ -167,6 +176,9 @@ class HeartbeatModule:
 
     def _note(self, end: HeartbeatRunEnd) -> None:
         """Update the incidents of an agent by its last heartbeat run."""
+        self._without_chat.discard(end.agent)
+        if end.status is HeartbeatRunStatus.NO_ROUTE:
+            self._without_chat.add(end.agent)
         if end.status in _PROBLEMS:
             self._problems[end.agent] = f"{_PROBLEMS[end.status]}: {end.detail}"
         elif end.status is not HeartbeatRunStatus.SKIPPED:

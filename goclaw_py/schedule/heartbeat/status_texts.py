@@ -42,15 +42,22 @@ _WORDS: Final = {
 }
 
 _SKIPPED: Final = {
-    Skip.DISABLED: "the heartbeat is off",
-    Skip.MUTED: "the heartbeat is muted",
-    Skip.QUIET_HOURS: "the time was outside the active hours",
-    Skip.NO_FILE: "there is no HEARTBEAT.md",
-    Skip.UNREADABLE: "HEARTBEAT.md cannot be read",
-    Skip.EMPTY: "HEARTBEAT.md has nothing to check",
-    Skip.NOTHING_DUE: "no item of HEARTBEAT.md is due",
-    Skip.BUDGET: "the daily budget of the heartbeat is used up",
+    Skip.DISABLED: ("the heartbeat is off", "the heartbeat was off"),
+    Skip.MUTED: ("the heartbeat is muted", "the heartbeat was muted"),
+    Skip.QUIET_HOURS: (
+        "the time is outside the active hours",
+        "the time was outside the active hours",
+    ),
+    Skip.NO_FILE: ("there is no HEARTBEAT.md", "there was no HEARTBEAT.md"),
+    Skip.UNREADABLE: ("HEARTBEAT.md cannot be read", "HEARTBEAT.md could not be read"),
+    Skip.EMPTY: ("HEARTBEAT.md has nothing to check", "HEARTBEAT.md had nothing to check"),
+    Skip.NOTHING_DUE: ("no item of HEARTBEAT.md is due", "no item of HEARTBEAT.md was due"),
+    Skip.BUDGET: (
+        "the daily budget of the heartbeat is used up",
+        "the daily budget of the heartbeat was used up",
+    ),
 }
+"""Why a run would be skipped now, and why one was: since then it may have changed."""
 
 _BUSY: Final = "someone is talking to the agent"
 
@@ -85,7 +92,7 @@ def _clause(heartbeat_run: HeartbeatRun) -> str:
     return (
         "it was skipped"
         if heartbeat_run.skip is None
-        else f"it was skipped: {_SKIPPED.get(heartbeat_run.skip, heartbeat_run.skip.value)}"
+        else f"it was skipped: {_SKIPPED[heartbeat_run.skip][1]}"
     )
 
 
@@ -119,6 +126,8 @@ def advice(
     """
     if is_undelivered(heartbeat_run) or heartbeat_run.status is HeartbeatRunStatus.NO_ROUTE:
         return reader.redirect
+    if heartbeat_run.skip in (Skip.NO_FILE, Skip.EMPTY):
+        return f"If it is still so, {reader.add_item[:1].lower()}{reader.add_item[1:]}"
     if heartbeat_run.skip is not None:
         return _skip_advice(heartbeat_run.skip, heartbeat, reader)
     return _ADVICE.get(heartbeat_run.status, "")
@@ -418,7 +427,7 @@ def dry_run_lines(report: DryRunReport, heartbeat: Heartbeat | None = None) -> l
 def _verdict(report: DryRunReport, heartbeat: Heartbeat | None) -> str:
     match report.status:
         case HeartbeatRunStatus.SKIPPED if report.skip is not None:
-            words = f"it would be skipped: {_SKIPPED[report.skip]}"
+            words = f"it would be skipped: {_SKIPPED[report.skip][0]}"
             said = sentence(_with_detail(words, _cause(report.skip, report.detail)))
             return " ".join(filter(None, [said, _skip_advice(report.skip, heartbeat, OPERATOR)]))
         case HeartbeatRunStatus.DEFERRED:

@@ -85,7 +85,7 @@ async def at_night() -> Explanation:
 
 
 @CASES.question("The heartbeat does nothing")
-@CASES.answer("heartbeat.empty", "HEARTBEAT.md has nothing to check",
+@CASES.answer("heartbeat.empty", "HEARTBEAT.md had nothing to check",
               "goclaw heartbeat add --agent main 'every 2h:")  # fmt: skip
 async def empty_checklist() -> Explanation:
     return await after_heartbeat_runs(saying("HEARTBEAT_OK"), 1, checklist="# Checklist\n")
@@ -115,7 +115,7 @@ async def broken() -> Explanation:
 
 
 @CASES.question("The heartbeat stopped in the middle of the day: its money is used up")
-@CASES.answer("heartbeat.budget", "the daily budget of the heartbeat is used up",
+@CASES.answer("heartbeat.budget", "the daily budget of the heartbeat was used up",
               "[heartbeat.budget]")  # fmt: skip
 async def used_up() -> Explanation:
     result = AgentResult("HEARTBEAT_OK", usage=Usage(1, 1000, 10, 0, Decimal(2)))

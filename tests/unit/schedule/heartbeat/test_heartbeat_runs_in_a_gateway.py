@@ -266,6 +266,9 @@ async def test_nobody_to_tell_is_a_problem_that_is_seen() -> None:
         (warning,) = gateway.container.heartbeats.warnings()
         assert str(warning).startswith("The heartbeat of main has no chat for its alert: ")
         assert warning.command == "goclaw heartbeat why main"
+        await gateway.ask("hello")
+        await asyncio.sleep(20)
+        assert gateway.container.heartbeats.warnings() == ()
 
 
 async def test_files_of_an_alert_are_an_album() -> None:

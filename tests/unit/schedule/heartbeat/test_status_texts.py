@@ -46,7 +46,7 @@ MAIN = AgentName("main")
 CHAT = Target("telegram", "default", "5")
 DAY = ActiveHours(8 * 60, 22 * 60, BERLIN)
 NIGHT = ActiveHours(22 * 60, 6 * 60, BERLIN)
-ADD = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
+ADD = "If it is still so, add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
 BLOCKED = {"target": CHAT, "delivery": "failed", "undelivered": "bot was blocked"}
 
 
@@ -104,20 +104,20 @@ def last(status: S, skip: Skip | None = None, **facts: Any) -> str:
     (S.LOST, {},
      ("Its gateway process ended during the run. What it had done by then is unknown; the next "
       "run comes as usual.")),
-    (S.SKIPPED, {"skip": Skip.DISABLED}, "It was skipped: the heartbeat is off."),
-    (S.SKIPPED, {"skip": Skip.MUTED}, "It was skipped: the heartbeat is muted."),
+    (S.SKIPPED, {"skip": Skip.DISABLED}, "It was skipped: the heartbeat was off."),
+    (S.SKIPPED, {"skip": Skip.MUTED}, "It was skipped: the heartbeat was muted."),
     (S.SKIPPED, {"skip": Skip.QUIET_HOURS},
      "It was skipped: the time was outside the active hours."),
-    (S.SKIPPED, {"skip": Skip.NO_FILE}, f"It was skipped: there is no HEARTBEAT.md. {ADD}"),
+    (S.SKIPPED, {"skip": Skip.NO_FILE}, f"It was skipped: there was no HEARTBEAT.md. {ADD}"),
     (S.SKIPPED, {"skip": Skip.UNREADABLE, "detail": "it is a folder"},
-     ("It was skipped: HEARTBEAT.md cannot be read: it is a folder. Fix the file; it is in the "
+     ("It was skipped: HEARTBEAT.md could not be read: it is a folder. Fix the file; it is in the "
       "workspace of the agent.")),
-    (S.SKIPPED, {"skip": Skip.EMPTY}, f"It was skipped: HEARTBEAT.md has nothing to check. {ADD}"),
+    (S.SKIPPED, {"skip": Skip.EMPTY}, f"It was skipped: HEARTBEAT.md had nothing to check. {ADD}"),
     (S.SKIPPED, {"skip": Skip.NOTHING_DUE},
-     ("It was skipped: no item of HEARTBEAT.md is due. Items with their own interval wait until "
+     ("It was skipped: no item of HEARTBEAT.md was due. Items with their own interval wait until "
       "it has passed.")),
     (S.SKIPPED, {"skip": Skip.BUDGET},
-     ("It was skipped: the daily budget of the heartbeat is used up. It starts again at 00:00 "
+     ("It was skipped: the daily budget of the heartbeat was used up. It starts again at 00:00 "
       "UTC; raise the budget with heartbeat.budget.day.")),
 ])  # fmt: skip
 def test_the_first_line_says_what_came_of_the_last_heartbeat_run_and_what_to_do(
@@ -411,7 +411,8 @@ def test_only_the_settings_switch_on_what_they_switch_off() -> None:
 def test_the_file_is_named_once(skip: Skip, detail: str, words: str) -> None:
     detail = f"HEARTBEAT.md: {detail}"
     said = outcome_words(heartbeat_run(S.SKIPPED, skip, detail=detail))
-    assert said == f"it was skipped: {words}"
+    then = words.replace("is no ", "was no ").replace("cannot", "could not")
+    assert said == f"it was skipped: {then}"
     report = DryRunReport(S.SKIPPED, skip, detail, "", Route(CHAT))
     assert dry_run_lines(report)[0].startswith(f"It would be skipped: {words}. ")
 
