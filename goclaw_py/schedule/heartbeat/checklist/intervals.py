@@ -22,7 +22,7 @@ FORMS: Final = (
 
 _LIKE_AN_INTERVAL: Final = re.compile(
     r"(?:every|each|daily|hourly|weekly|monthly|weekdays?|weekends?|(?:mon|tues|wednes|thurs|"
-    r"fri|satur|sun)days?)\b[^:\n]{0,40}:\s",
+    r"fri|satur|sun)days?)\b(?:[^:\n]|:(?=[0-9])){0,40}:\s",
     re.IGNORECASE,
 )
 

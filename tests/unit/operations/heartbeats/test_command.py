@@ -76,7 +76,7 @@ def test_the_status_of_one_has_its_last_runs(goclaw: Shell, service: FakeHeartbe
     assert head == "STARTED TRIGGER TOOK OUTCOME ATTEMPTS DELIVERY COST RESULT REPLY"
     assert skipped == (
         "2026-03-03 07:30:00 schedule skipped: unreadable "
-        "HEARTBEAT.md cannot be read: it is a folder 2 ok[2J"
+        "HEARTBEAT.md could not be read: it is a folder 2 ok[2J"
     )
     assert ok.startswith(
         "2026-03-03 07:30:00 schedule 1 min completed 1 $0.0123 nothing needed attention"
@@ -171,12 +171,12 @@ def came_to(status: S, skip: Skip | None = None, **facts: object) -> list[Heartb
     (came_to(S.OK), 0, "completed (1 min, $0.0123): nothing needed attention"),
     (came_to(S.ALERTED, detail="x"), 0, "alerted (1 min, $0.0123): it had"),
     (came_to(S.DUPLICATE), 0, "duplicate"),
-    (came_to(S.SKIPPED, Skip.EMPTY, started_at=None), 0, "skipped ($0.0123): HEARTBEAT.md has"),
-    (came_to(S.SKIPPED, Skip.NO_FILE), 0, "skipped (1 min, $0.0123): there is no HEARTBEAT.md"),
+    (came_to(S.SKIPPED, Skip.EMPTY, started_at=None), 0, "skipped ($0.0123): HEARTBEAT.md had"),
+    (came_to(S.SKIPPED, Skip.NO_FILE), 0, "skipped (1 min, $0.0123): there was no HEARTBEAT.md"),
     (came_to(S.SKIPPED, Skip.NOTHING_DUE), 0, "skipped (1 min, $0.0123): no item of"),
     (came_to(S.SKIPPED, Skip.BUDGET), 1, "skipped (1 min, $0.0123): the daily budget"),
-    (came_to(S.SKIPPED, Skip.DISABLED), 1, "skipped (1 min, $0.0123): the heartbeat is off"),
-    (came_to(S.SKIPPED, Skip.UNREADABLE), 1, "skipped (1 min, $0.0123): HEARTBEAT.md cannot"),
+    (came_to(S.SKIPPED, Skip.DISABLED), 1, "skipped (1 min, $0.0123): the heartbeat was off"),
+    (came_to(S.SKIPPED, Skip.UNREADABLE), 1, "skipped (1 min, $0.0123): HEARTBEAT.md could not"),
     (came_to(S.FAILED, detail="no key"), 1, "failed (1 min, $0.0123): it failed: no"),
     (came_to(S.LOST), 1, "lost"),
     (came_to(S.CANCELLED), 1, "cancelled"),
@@ -430,7 +430,10 @@ def test_an_interval_that_is_not_understood_is_a_warning(
     got = goclaw("heartbeat", "add", "every two hours: is the build green?")
     assert got.err.startswith("warning: the interval is not understood, so each run checks")
     assert "every 2h" in got.err
+    for impossible in ("weekdays 25:00: foo", "mondays 9:60: foo", "daily 24:30: foo"):
+        assert goclaw("heartbeat", "add", impossible).err == got.err
     assert goclaw("heartbeat", "add", "every 2 hours: is it?").err == ""
+    assert goclaw("heartbeat", "add", "weekdays 23:00: is it?").err == ""
     assert goclaw("heartbeat", "add", "every build is green").err == ""
     assert "-- before a text" in goclaw("heartbeat", "add", "- look").err
 
