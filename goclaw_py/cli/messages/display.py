@@ -5,14 +5,16 @@ Texts and names come from other people and are not trusted here (SPEC SEC-1).
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import datetime
+from html import unescape
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from goclaw_py.cli.output import clock, folded, one_line, plain, shows_whole
-from goclaw_py.core.messages import Sender, Target
+from goclaw_py.core.messages import OutboundMessage, Sender, Target
 from goclaw_py.core.time import texts
 from goclaw_py.core.time.clocks import SystemClock
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from goclaw_py.records import Chat, Person
 
 _WORDS = 48
+_TAG = re.compile(r"</?[a-z][^<>]*>")
 _NAME = 40
 
 Channel = Annotated[str | None, typer.Option(help="Channel, if several match.")]
@@ -62,6 +65,11 @@ def cell(text: str) -> str:
 def words(text: str) -> str:
     """Return the first words of a message."""
     return one_line(text, _WORDS)
+
+
+def sent_text(message: OutboundMessage) -> str:
+    """Return the text of a message without the tags of a channel whose markup is HTML."""
+    return unescape(_TAG.sub("", message.text)) if message.rich else message.text
 
 
 def who(sender: Sender) -> str:

@@ -394,6 +394,6 @@ def _message(row: OutboxRow, names: DisplayNames) -> tuple[str, ...]:
         names.chat(row.message.target),
         clock(row.sent_at) or "not yet",
         one_line(row.error or "", _CELL),
-        one_line(row.message.text, _CELL) or "(no text)",
+        one_line(display.sent_text(row.message), _CELL) or "(no text)",
         display.place(row.message.target),
     )

@@ -205,9 +205,9 @@ def _not_dropped(letter: DeadLetter) -> str:
     return _no_change(letter)
 
 
-def _line(letter: DeadLetter) -> str:
+def _line(letter: DeadLetter, names: DisplayNames) -> str:
     message = letter.row.message
-    where, words = display.place(message.target), display.words(message.text)
+    where, words = names.of(letter.session), display.words(message.text)
     return f"{letter.row.id}  from {display.who(message.sender)} in {where}: {words}"
 
 
@@ -215,6 +215,7 @@ _BOX: selection.MessageBox[DeadLetter] = selection.MessageBox(
     one=lambda control, row_id: control.deliveries.dead_letter(row_id),
     every=lambda control: control.deliveries.dead_letters(DeadLetterQuery(limit=selection.PAGE)),
     id_of=lambda letter: letter.row.id,
+    key=lambda letter: letter.session,
     line=_line,
 )
 selection.add_retry(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -66,7 +66,7 @@ def list_(
     options: selection.MessageOptions,
     state: Annotated[str | None, choice(OutboxState, former=("pending", "dead"))] = None,
     chat: Annotated[
-        str | None, typer.Option(help="Chat id, or a beginning of CHANNEL/ACCOUNT/ID/TOPIC.")
+        str | None, typer.Option(help="Name or id, or a beginning of CHANNEL/ACCOUNT/ID/TOPIC.")
     ] = None,
     *,
     watch: Watch = None,
@@ -84,8 +84,12 @@ def list_(
         if wanted is None and not as_json:
             query = OutboxQuery(OutboxState.FAILED, only=only, limit=selection.PAGE)
             failed = await control.deliveries.outbox(query)
-        rows = [row for row in found if _goes_to(row.message.target, chat)]
-        in_chat = sum(_goes_to(row.message.target, chat) for row in failed)
+        names: dict[str, str] = {}
+        if chat is not None:
+            keys = {address(row.message.target) for row in (*found, *failed)}
+            names = await control.sessions.names(sorted(keys))
+        rows = [row for row in found if _goes_to(row.message.target, chat, names)]
+        in_chat = sum(_goes_to(row.message.target, chat, names) for row in failed)
         is_whole = chat is None or len(found) < selection.PAGE or len(rows) >= limit
         return _Listed(rows[:limit], in_chat, is_whole)
 
@@ -120,9 +124,9 @@ def _show_all(found: _Listed, names: DisplayNames, empty: str) -> None:
     show_table(_COLUMNS, [_row(one, names, seen_at) for one in rows], empty=empty)
 
 
-def _goes_to(target: Target, chat: str | None) -> bool:
-    """Return whether a message goes to a chat, given by id or by a beginning of its path."""
-    if chat is None or chat == target.chat:
+def _goes_to(target: Target, chat: str | None, names: Mapping[str, str]) -> bool:
+    """Return whether a message goes to a chat, given by name, id or a beginning of its path."""
+    if chat is None or chat in (target.chat, names.get(address(target))):
         return True
     return f"{display.place(target)}/".startswith(f"{chat}/")
 
@@ -136,7 +140,7 @@ def _row(row: OutboxRow, names: DisplayNames, seen_at: datetime) -> tuple[str, .
         str(row.attempts),
         _next_try(row, seen_at),
         _problem(row),
-        display.words(row.message.text) or _without_text(row.message),
+        display.words(display.sent_text(row.message)) or _without_text(row.message),
         display.place(row.message.target),
     )
 
@@ -182,7 +186,7 @@ def _show(found: OutboxRow, names: DisplayNames) -> None:
     seen_at = display.now()
     show_facts([*_facts(found, names, seen_at), *_message(found.message), *_what_to_do(found)])
     if found.message.text:
-        display.show_text("text", found.message.text)
+        display.show_text("text", display.sent_text(found.message))
 
 
 def _facts(row: OutboxRow, names: DisplayNames, seen_at: datetime) -> Iterator[tuple[str, str]]:
@@ -200,7 +204,8 @@ def _facts(row: OutboxRow, names: DisplayNames, seen_at: datetime) -> Iterator[t
         yield "problem", display.cell(row.error)
     if row.possible_duplicate:
         yield "duplicate", "possible: it was sent again, because the first try got no response"
-    yield "delivered", clock(row.sent_at) or "not confirmed by the channel"
+    if row.state is OutboxState.SENT:
+        yield "delivered", clock(row.sent_at) or "not confirmed by the channel"
     if row.external_id:
         yield "sent as", display.cell(row.external_id)
 
@@ -247,9 +252,9 @@ def _no_drop(row: OutboxRow) -> str:
             return f"is already {state}"
 
 
-def _line(row: OutboxRow) -> str:
-    message = row.message
-    return f"{row.id}  to {display.place(message.target)}: {display.words(message.text)}"
+def _line(row: OutboxRow, names: DisplayNames) -> str:
+    text = display.words(display.sent_text(row.message))
+    return f"{row.id}  to {names.chat(row.message.target)}: {text}"
 
 
 _FAILED = OutboxQuery(OutboxState.FAILED, limit=selection.PAGE)
@@ -257,6 +262,7 @@ _BOX: selection.MessageBox[OutboxRow] = selection.MessageBox(
     one=lambda control, row_id: control.deliveries.outbox_row(row_id),
     every=lambda control: control.deliveries.outbox(_FAILED),
     id_of=lambda row: row.id,
+    key=lambda row: address(row.message.target),
     line=_line,
 )
 selection.add_retry(
@@ -272,7 +278,7 @@ selection.add_drop(
         _BOX,
         lambda control, ids: control.deliveries.drop_outbox(ids),
         _no_drop,
-        consequence="Dropped messages are never sent",
+        consequence="Dropped messages are not sent unless you retry them",
     ),
     "Drop failed or waiting messages. --all drops all failed ones.",
 )

@@ -11,6 +11,7 @@ import typer
 from goclaw_py.cli.context import AsJson, Limit, OfChannel, cli, confirm
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages.display import Yes
+from goclaw_py.cli.names import DisplayNames
 from goclaw_py.cli.output import plain, show_json
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.text import count
@@ -77,13 +78,15 @@ class MessageBox(Generic[T]):
         one: Finds a message by id. Raises ``NotFound``.
         every: Lists the messages that ``--all`` selects, at most ``PAGE``.
         id_of: Returns the id of a message.
+        key: Returns the key under which its chat has a display name.
         line: Formats a message as one line.
     """
 
     one: Callable[[Control, int], Awaitable[T]]
     every: Callable[[Control], Awaitable[Sequence[T]]]
     id_of: Callable[[T], int]
-    line: Callable[[T], str]
+    key: Callable[[T], str]
+    line: Callable[[T, DisplayNames], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,8 @@ class _Chosen(Generic[T]):
 
     messages: list[T] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    names: DisplayNames = field(default_factory=DisplayNames)
+    """Of the first messages."""
 
 
 def add_retry(app: typer.Typer, change: MessageChange[T], help_text: str) -> None:
@@ -168,12 +173,20 @@ def _carried_out(
     """Apply a change; return to how many messages, and the errors of others."""
     if bool(ids) == everything:
         raise typer.BadParameter("give either ids or --all")
-    chosen = cli(ctx).ask(lambda control: _choose(control, change, ids or ()))
+
+    async def choose(control: Control) -> _Chosen[T]:
+        chosen = await _choose(control, change, ids or ())
+        if chosen.messages and not yes:
+            keys = {change.box.key(message) for message in chosen.messages[:_NAMED]}
+            chosen.names = DisplayNames(await control.sessions.names(sorted(keys)))
+        return chosen
+
+    chosen = cli(ctx).ask(choose)
     if not chosen.messages:
         return 0, chosen.problems
     if not yes:
         # Ask between two connections, so that none stays open while the person decides.
-        _agree(change, chosen.messages, everything=everything)
+        _agree(change, chosen, everything=everything)
     done = cli(ctx).ask(lambda control: _do(control, change, chosen, everything=everything))
     return done, chosen.problems
 
@@ -218,10 +231,12 @@ async def _do(
     return done
 
 
-def _agree(change: MessageChange[T], messages: Sequence[T], *, everything: bool) -> None:
+def _agree(change: MessageChange[T], chosen: _Chosen[T], *, everything: bool) -> None:
     """Ask for confirmation. Raises ``typer.Abort``, ``BadParameter``."""
-    shown = [change.box.line(message) for message in messages[:_NAMED]]
+    messages = chosen.messages
+    shown = [change.box.line(message, chosen.names) for message in messages[:_NAMED]]
     if len(messages) > _NAMED:
         shown.append(f"… and {len(messages) - _NAMED} more")
-    which = "all" if everything else "them" if len(messages) > 1 else "it"
+    which = "it" if len(messages) == 1 else count_of(len(messages))
+    which = f"all {which}" if everything and len(messages) > 1 else which
     confirm(f"Drop {which}? {change.consequence}.", yes=False, shown=shown)
