@@ -99,6 +99,9 @@ class Snapshots:
             problems = self._container.problem_chats
             self._refusals = await problems.refusals(backlog.failed)
             self._unanswered = await problems.unanswered(backlog.unanswered)
+            runs = self._container.runs()
+            if slow_waits(self._container.dispatcher.lanes(), runs):
+                await self._container.find_names({run.session for run in runs})
         except StoreUnavailable:
             return None
         return backlog

@@ -40,8 +40,9 @@ from goclaw_py.chat.stop.rights import StopRights
 from goclaw_py.cluster.lane_permits import ClusterLanePermits
 from goclaw_py.cluster.rpc import NodeRpc
 from goclaw_py.core.actors import Actor, ActorKind
+from goclaw_py.core.display_names import needed_names
 from goclaw_py.core.errors import BudgetReached
-from goclaw_py.core.ids import MAIN_AGENT, NodeId, RunId
+from goclaw_py.core.ids import MAIN_AGENT, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Reason
 from goclaw_py.core.run_events import RunEnded
@@ -364,6 +365,14 @@ class Container:
     def _progress(self, run_id: RunId) -> RunRecorder | None:
         found = (owner.progress(run_id) for owner in self._owners)
         return next((progress for progress in found if progress is not None), None)
+
+    async def find_names(self, sessions: Iterable[SessionKey]) -> None:
+        """Remember the names of sessions that this process has not heard.
+
+        Raises ``StoreUnavailable``.
+        """
+        if unknown := [key for key in sessions if self.names.of(key) is None]:
+            self.names.add(await self._store.names(*needed_names(unknown)))
 
     async def backlog(self, elsewhere: Iterable[str] = ()) -> Backlog:
         """Return the numbers of unfinished rows of all nodes, with undecided groups.

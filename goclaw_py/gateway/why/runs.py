@@ -373,8 +373,10 @@ async def chain(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     place = len(worked) - bool(questions)
     steps += [*worked[:place], *questions, *worked[place:]]
     steps += [one for one in asked if one.code != approvals.ASKED]
+    targets = {row.message.target for row in story.said[:_SHOWN]}
+    names = {target: await src.place(target) for target in targets}
     for row in story.said[:_SHOWN]:
-        steps += deliveries.steps(row)
+        steps += deliveries.steps(row, names[row.message.target])
     if len(story.said) > _SHOWN:
         rest = count(len(story.said) - _SHOWN, "more message")
         steps.append(ExplanationStep(None, "more", f"{rest}; see goclaw runs show {run.id}"))

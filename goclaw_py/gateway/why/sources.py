@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from goclaw_py.core.display_names import KnownNames, address, display_name, needed_names
 from goclaw_py.core.errors import NoGateway
 from goclaw_py.core.ids import AgentName, LaneName, RunId
 from goclaw_py.core.messages import Sender, Target
+from goclaw_py.core.targets import target_text
 from goclaw_py.core.text import first_words
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.texts import duration, friendly, named
@@ -72,6 +74,12 @@ class Sources:
         channels = {} if self.container is None else self.container.channels
         channel = channels.get((target.channel, target.account))
         return "" if channel is None else channel.handle or ""
+
+    async def place(self, target: Target) -> str:
+        """Return the name of a chat with its address, or the address alone."""
+        key, where = address(target), target_text(target)
+        name = display_name(key, await self.store.names(*needed_names([key])))
+        return where if name == display_name(key, KnownNames()) else f"{name} ({where})"
 
     async def status(self) -> GatewayStatus | None:
         """Return the state of the gateway; None without one."""

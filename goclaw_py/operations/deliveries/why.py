@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.messages import Target
 from goclaw_py.core.session_keys import CONSOLE
-from goclaw_py.core.targets import target_text
 from goclaw_py.core.text import count
 from goclaw_py.core.web_links import OWN_CHANNELS, guest_of
 from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted
@@ -42,15 +41,15 @@ async def explain(src: Sources, row: OutboxRow) -> Explanation:
     fate = await fate_of(src, row)
     run = row.message.run_id
     cures = [Cure("Why it was written", f"goclaw why run:{run}")] if run is not None else []
-    answer = f"Delivery {row.id} to {target_text(row.message.target)} {fate.answer}."
+    where = await src.place(row.message.target)
+    answer = f"Delivery {row.id} to {where} {fate.answer}."
     found = conclude(fate.code, answer, *fate.cures, *cures)
-    return found.explanation(subject(row), src.now(), steps(row))
+    return found.explanation(subject(row), src.now(), steps(row, where))
 
 
-def steps(row: OutboxRow) -> list[ExplanationStep]:
-    """Return the history of a message, in order."""
+def steps(row: OutboxRow, where: str) -> list[ExplanationStep]:
+    """Return the history of a message to the chat ``where``, in order."""
     run = f" by run {short_id(row.message.run_id)}" if row.message.run_id else ""
-    where = target_text(row.message.target)
     found = [
         ExplanationStep(row.created_at, "written", f"delivery {row.id} to {where} was written{run}")
     ]

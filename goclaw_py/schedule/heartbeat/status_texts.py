@@ -412,13 +412,15 @@ def _used(used: Usage | None) -> str:
 # ---------------------------------------------------------------------------- dry run
 
 
-def dry_run_lines(report: DryRunReport, heartbeat: Heartbeat | None = None) -> list[str]:
+def dry_run_lines(
+    report: DryRunReport, heartbeat: Heartbeat | None = None, reader: Reader = OPERATOR
+) -> list[str]:
     """Return what a heartbeat run would do now, and the prompt that the agent would read.
 
     ``heartbeat``: see ``advice``.
     """
     lines = [_verdict(report, heartbeat)]
-    lines.append(sentence(f"an alert would go {route_words(report.route)}"))
+    lines.append(sentence(f"an alert would go {route_words(report.route, reader=reader)}"))
     if report.prompt:
         lines += ["The agent would read:", *report.prompt.splitlines()]
     return lines

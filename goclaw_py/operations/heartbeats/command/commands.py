@@ -128,12 +128,13 @@ def run(
 
 
 def _dry_run(ctx: typer.Context, agent: str | None, *, as_json: bool) -> None:
-    async def ask(control: Control) -> tuple[DryRunReport, Heartbeat]:
+    async def ask(control: Control) -> tuple[DryRunReport, Heartbeat, Reader]:
         service = control.heartbeats
         name = await words.chosen(service, agent)
-        return await service.dry_run(name), (await service.view(name)).heartbeat
+        report, view = await service.dry_run(name), await service.view(name)
+        return report, view.heartbeat, await words.terminal(control, [view])
 
-    def show(found: tuple[DryRunReport, Heartbeat]) -> None:
+    def show(found: tuple[DryRunReport, Heartbeat, Reader]) -> None:
         for line in dry_run_lines(*found):
             show_text(line)
 
