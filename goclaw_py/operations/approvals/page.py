@@ -91,7 +91,7 @@ async def _rule(service: PageServices, request: Request, approval: str, chat: st
 
 
 async def _load(control: Control, query: Query) -> Facts:
-    before = place(query.get("before"))
+    before = place(query)
     waiting, newest, grants = await asyncio.gather(
         control.approvals.list(ApprovalQuery(limit=_MOST_WAITING)),
         control.approvals.list(ApprovalQuery(waiting=False, limit=SHOWN + 1, before=before)),

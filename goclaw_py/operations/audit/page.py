@@ -45,7 +45,7 @@ def routes(service: PageServices) -> list[Route]:
         values = filters.values
         who, action, subject = (values[name] or None for name in _FIELDS)
         only = AuditFilter(who, action, subject, filters.since(service.now()))
-        before = row_place(query.get("before"))
+        before = row_place(query)
         found = await service.control.audit.list(limit=SHOWN + 1, only=only, before=before)
         shown = found[:SHOWN]
         return {

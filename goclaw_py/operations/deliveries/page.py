@@ -112,7 +112,7 @@ async def _load(service: PageServices, query: Query) -> Facts:
     has_letters = direction != OUTGOING and (show in _INCOMING or not has_out)
     # Half of each where there are two lists: a row has several forms.
     most = SHOWN // 2 if has_out and has_letters else SHOWN
-    before = {name: row_place(query.get(name)) for name in ("before", "in")}
+    before = {name: row_place(query, name) for name in ("before", "in")}
     outgoing = OutboxQuery(OutboxState(show), only=only, limit=most + 1, before=before["before"])
     incoming = DeadLetterQuery(
         _INCOMING.get(OutboxState(show), IncomingState.FAILED), only, most + 1, before["in"]

@@ -138,7 +138,7 @@ class _Hearts:
         words = {one: outcome_text(one) for one in OUTCOMES}
         fields = (Field("outcome", "Outcome", words), time_range("Started", "all"))
         filters = ListFilters(f"/heartbeats/{agent}", "runs", query, fields, anchor="#log")
-        before = place(query.get("before"))
+        before = place(query)
         view, heartbeat_runs = await self._row(await self._view(agent))
         rows = await self._service.control.heartbeats.log(
             agent,

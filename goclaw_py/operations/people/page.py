@@ -137,8 +137,8 @@ def _invite_route(service: PageServices, page: Page, public_url: str, *, has_tok
 async def _load(control: Control, now: Callable[[], datetime], query: Query) -> Facts:
     filters = ListFilters("/people", "people", query, _FIELDS, anchor="#people")
     search = filters.values["search"].casefold()
-    before = place(query.get("before"), keys=3)
-    seen_before = place(query.get("chats"), keys=3)
+    before = place(query, keys=3)
+    seen_before = place(query, "chats", keys=3)
     most = _SEARCHED if search else _HEARD
     shown, guests, asking, chats, heard, rules = await asyncio.gather(
         control.people.list(limit=_SEARCHED if search else SHOWN + 1, before=before),

@@ -48,7 +48,7 @@ from goclaw_py.web.pages.filters import (
     selected,
     time_range,
 )
-from goclaw_py.web.pages.parameters import WrongField, place, refused
+from goclaw_py.web.pages.parameters import WrongField, place, wrong_field
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 _FILTERS: Final = tuple(one.name for one in fields(RunFilter))
@@ -137,7 +137,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
         active=show == RUNNING,
         search=values.get("search", ""),
         limit=SHOWN + 1,
-        before=place(query.get("before")),
+        before=place(query),
     )
     one = next((one for one in Outcome if one == show), None)
     outcomes = FAILURES if show == ANY_FAILURE else (one,)
@@ -259,8 +259,7 @@ def _instant(label: str, name: str, text: str) -> datetime:
         one = datetime.fromisoformat(text.strip())
         return one.replace(tzinfo=UTC) if one.tzinfo is None else one.astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        detail = refused(label, text, "a time, such as 2026-01-31 08:00").detail
-        raise WrongField(name, text, detail) from error
+        raise wrong_field(name, label, text, "a time, such as 2026-01-31 08:00") from error
 
 
 async def _run(service: PageServices, query: Query) -> Facts:

@@ -98,7 +98,7 @@ def routes(service: PageServices) -> list[Route]:
 
 async def _load(service: PageServices, query: Query) -> Facts:
     control = service.control
-    before = place(query.get("before"))
+    before = place(query)
     fields = (
         await of_agent(control, query),
         one_of("channel", "Channel", await channels(service, query)),

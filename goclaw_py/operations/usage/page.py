@@ -21,7 +21,7 @@ from goclaw_py.runs.usage_report import (
     UsageRow,
 )
 from goclaw_py.web.pages.charts import Chart, Series, bar_chart
-from goclaw_py.web.pages.parameters import WrongField, refused
+from goclaw_py.web.pages.parameters import wrong_field
 from goclaw_py.web.pages.rendering import seconds, usd
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
@@ -49,8 +49,8 @@ def routes(service: PageServices) -> list[Route]:
         try:
             asked = UsageQuery((by,), days=days, zone=name, hours=days <= MAX_HOURLY_DAYS)
         except BadUsageQuery as error:
-            detail = refused("Time zone", name, "a time zone, such as Europe/Berlin").detail
-            raise WrongField("tz", name, detail) from error
+            wanted = "a time zone, such as Europe/Berlin"
+            raise wrong_field("tz", "Time zone", name, wanted) from error
         found, times = await asyncio.gather(control.usage.report(asked), control.usage.times(asked))
         rows = found.rows[:_SHOWN_GROUPS]
         # The same digits everywhere on the page, so that amounts can be compared.

@@ -16,7 +16,7 @@ from goclaw_py.core.errors import NoGateway
 from goclaw_py.core.session_keys import CONSOLE
 from goclaw_py.operations.control import Control
 from goclaw_py.schedule.jobs.models import NOT_IN_NAMES, SLUG
-from goclaw_py.web.pages.parameters import refused
+from goclaw_py.web.pages.parameters import wrong_field
 from goclaw_py.web.pages.services import PageServices, Query, back_to
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class Field:
     is_time: bool = False
 
     def read(self, query: Query) -> str:
-        """Return its value in an address. Raises ``HTTPException`` (422) for an unknown one.
+        """Return its value in an address. Raises ``WrongField`` for an unknown one.
 
         An action for all rows that match would otherwise take all, where a link names a past agent.
         """
@@ -77,7 +77,7 @@ class Field:
         if self.options is None:
             return NOT_IN_NAMES.sub("", value)[:MAX_SEARCH].strip()
         if value and value not in self.options:
-            raise refused(self.label, value, "a value of this filter")
+            raise wrong_field(self.name, self.label, value, "a value of this filter")
         return value or self.default
 
 
@@ -121,7 +121,7 @@ def given(query: Query, name: str, label: str, named: str = "") -> tuple[Field, 
 def selected(kind: type[T], values: Mapping[str, str]) -> T:
     """Return a filter of records from the values of filters that are called as its fields.
 
-    Raises ``HTTPException`` (422) for a text that its field does not accept, such as a bad number.
+    Raises ``WrongField`` for a text that its field does not accept, such as a bad number.
     """
     hints, given = get_type_hints(kind), dict[str, object]()
     for name, value in values.items():
@@ -131,7 +131,7 @@ def selected(kind: type[T], values: Mapping[str, str]) -> T:
                 given[name] = get_args(hints[name])[0](value)
             except (ValueError, ArithmeticError) as error:
                 label = name.replace("_", " ").capitalize()
-                raise refused(label, value, "a value of this filter") from error
+                raise wrong_field(name, label, value, "a value of this filter") from error
     return kind(**given)
 
 
@@ -179,10 +179,10 @@ class ListFilters:
 
     @property
     def show(self) -> str:
-        """The selected tab. Raises ``HTTPException`` (422) for an unknown one."""
+        """The selected tab. Raises ``WrongField`` for an unknown one."""
         wanted = self.query.get(self.tab, "") or self.states[0]
         if wanted not in self.states:
-            raise refused("Tab", wanted, "a tab of this list")
+            raise wrong_field(self.tab, "Tab", wanted, "a tab of this list")
         return wanted
 
     @property

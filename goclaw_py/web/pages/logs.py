@@ -96,11 +96,6 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
 
     page = Page("/logs", "logs", "Logs", load, (*_FILTERS, "order"))
 
-    async def show(request: Request) -> Response:
-        return service.answer(
-            request, "logs.html", await service.facts(page, own_query(page, request))
-        )
-
     async def live(request: Request) -> Response:
         filters = await filters_of(own_query(page, request))
         seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
@@ -117,7 +112,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
 
         return ClosedStream(parts(), tails)
 
-    return [Route(page.path, show), Route("/live/logs", live)]
+    return [Route(page.path, service.show(page)), Route("/live/logs", live)]
 
 
 def _only(filters: ListFilters) -> LogFilter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -15,10 +16,9 @@ _SHOWN_CHARS: Final = 60
 
 
 class WrongField(HTTPException):
-    """A field of the form of a page has a wrong value: the page says so, and is shown without it.
+    """A parameter of a page has a wrong value: the page says so, and is shown without it.
 
-    Not for filters of rows that can be changed: an action for all rows that match would have them
-    all.
+    An action for all rows that match is refused with this error, so that it does not take all.
     """
 
     def __init__(self, field: str, text: str, detail: str) -> None:
@@ -32,18 +32,25 @@ def refused(label: str, value: str, wanted: str) -> HTTPException:
     return HTTPException(422, f"{label}: “{truncate(value, _SHOWN_CHARS)}” is not {wanted}")
 
 
-def place(text: str | None, *, keys: int = 1) -> Cursor | None:
-    """Parse the cursor of a list in an address. Raises ``HTTPException`` (422)."""
+def wrong_field(field: str, label: str, value: str, wanted: str) -> WrongField:
+    """Return the same as the error of a parameter of a page."""
+    return WrongField(field, value, refused(label, value, wanted).detail)
+
+
+def place(query: Mapping[str, str], field: str = "before", *, keys: int = 1) -> Cursor | None:
+    """Parse the cursor of a list in an address. Raises ``WrongField``."""
+    if (text := query.get(field)) is None:
+        return None
     try:
-        return None if text is None else Cursor.parse(text, keys=keys)
+        return Cursor.parse(text, keys=keys)
     except ValueError as error:
-        raise refused("Page", text or "", A_PAGE) from error
+        raise wrong_field(field, "Page", text, A_PAGE) from error
 
 
-def row_place(text: str | None) -> int | None:
-    """Parse the number of the row before a page of a list. Raises ``HTTPException`` (422)."""
-    if text is None:
+def row_place(query: Mapping[str, str], field: str = "before") -> int | None:
+    """Parse the number of the row before a page of a list. Raises ``WrongField``."""
+    if (text := query.get(field)) is None:
         return None
     if not (text.isascii() and text.isdigit() and int(text[:20]) <= MAX_ROW_ID):
-        raise refused("Page", text, A_PAGE)
+        raise wrong_field(field, "Page", text, A_PAGE)
     return int(text)

@@ -161,6 +161,10 @@ class PageServices:
 
     def routes(self, page: Page) -> list[Route]:
         """Return the page and its event stream."""
+        return [Route(page.path, self.show(page)), self.live_route(page)]
+
+    def show(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        """Return what answers with a page: without wrong parameters, of which it says so."""
 
         async def show(request: Request) -> Response:
             query, typed, said = own_query(page, request), dict[str, str](), ""
@@ -180,7 +184,7 @@ class PageServices:
                     typed[error.field] = error.text
                     said = said or str(error.detail)
 
-        return [Route(page.path, show), self.live_route(page)]
+        return show
 
     async def _notice(self, request: Request, facts: Facts) -> str:
         """Return the notice that the address selects, with the name of a chat or person.

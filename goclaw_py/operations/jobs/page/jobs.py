@@ -330,7 +330,7 @@ async def _one(service: PageServices, query: Query) -> Facts:
     jobs = service.control.jobs
     job = await found(service, query.get("id", ""))
     status = next((one for one in OccurrenceStatus if one == query.get("status")), None)
-    before = place(query.get("before"))
+    before = place(query)
     settings = await jobs.scheduler()
     since = settings.now - timedelta(days=STATISTICS_DAYS)
     rows, stats, explained = await asyncio.gather(
