@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from goclaw_py.app.database import open_store
-from goclaw_py.app.gateway_config import account_places, heartbeat_setup, job_rules
+from goclaw_py.app.gateway_config import account_places, chat_accounts, heartbeat_setup, job_rules
 from goclaw_py.app.progress import OnProgress, ignore_progress
 from goclaw_py.config.models import Settings
 from goclaw_py.config.secrets import known_secrets
@@ -36,7 +36,7 @@ async def open_control(
         if (there := await store.time()) is not None:
             clock.read(there, begun_s)
         jobs = JobService(store, clock, job_rules(settings), gateway=store)
-        heartbeats = service_of(store, clock, heartbeat_setup(settings), account_places(settings))
+        heartbeats = service_of(store, clock, heartbeat_setup(settings), chat_accounts(settings))
         rules = partial(_chat_rules, settings)
         live = LiveSettings(settings, store, _Validator(settings))
         edits = SettingsService(live, store, clock)

@@ -18,11 +18,11 @@ from goclaw_py.config.work_sources import WorkSourceSettings
 from goclaw_py.core.budget import Budget
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.redaction import Redactor
-from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.core.session_keys import CONSOLE, DEFAULT_ACCOUNT
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.web_links import OWN_CHANNELS
 from goclaw_py.gateway.dependencies import GatewayDependencies
-from goclaw_py.records import Place, WorkStore
+from goclaw_py.records import FixedAccounts, Place, WorkStore
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.schedule.forecast_models import ForecastRules
 from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
@@ -117,14 +117,15 @@ def scheduler(settings: Settings) -> RunScheduler:
 
 def job_rules(settings: Settings) -> JobCreationRules:
     """Return the rules for creating jobs."""
-    profile = job_profile(settings)
+    profile, known = job_profile(settings), chat_accounts(settings)
     return JobCreationRules(
         profile=profile,
         enabled=profile.enabled,
         most=settings.scheduler.max_jobs,
         agents=tuple(AgentName(name) for name in settings.agents),
         sources=tuple(settings.sources),
-        places=account_places(settings),
+        places=known.places,
+        owners=lambda: known.owners,
         model_problem=partial(model_problem, settings),
     )
 
@@ -133,6 +134,14 @@ def account_places(settings: Settings) -> tuple[Place, ...]:
     """Return the channel accounts of a gateway."""
     own = [(name, DEFAULT_ACCOUNT) for name in OWN_CHANNELS]
     return *own, *((a.channel, a.name) for a in accounts(settings) if a.channel not in OWN_CHANNELS)
+
+
+def chat_accounts(settings: Settings) -> FixedAccounts:
+    """Return the channel accounts of a gateway with their owners by the settings."""
+    listed = [
+        (a.channel, a.name, person) for a in accounts(settings) for person in a.settings.allow
+    ]
+    return FixedAccounts(account_places(settings), [(CONSOLE, DEFAULT_ACCOUNT, None), *listed])
 
 
 def job_setup(settings: Settings, store: WorkStore | None, clock: Clock) -> JobSetup:

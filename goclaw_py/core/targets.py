@@ -35,7 +35,7 @@ def target_text(target: Target) -> str:
     return f"{target.channel}{account}:{target.chat}{thread}"
 
 
-NOBODY: Final = "nobody has spoken to this agent where it could answer"
+NOBODY: Final = "no owner has spoken to this agent where it could answer"
 
 
 @dataclass(frozen=True, slots=True)

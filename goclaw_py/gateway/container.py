@@ -139,7 +139,7 @@ class Container:
             store,
             clock,
             deps.heartbeats,
-            self.policies.places,
+            self.policies,
             channels,
             run_now=lambda agent: self.heartbeats.run_now(agent),  # noqa: PLW0108 - built later
         )
@@ -247,7 +247,7 @@ class Container:
         self.roles = RoleSignals(store, access_control, policies, channels)
         self.supervisor = ChannelSupervisor(store, clock, deps.channels.values())
         views = self.supervisor.views
-        self.incidents = IncidentAlerts(store, clock, policies, access_control, views)
+        self.incidents = IncidentAlerts(store, clock, policies, views)
         owners = self.incidents.owners_chats
         # What people answer is recorded.
         store = self._chat_store

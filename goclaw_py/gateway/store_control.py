@@ -25,7 +25,7 @@ from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.operations import CONSOLE, Sessions
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.usage.operations import UsageReports
-from goclaw_py.records import Place, Store
+from goclaw_py.records import NO_ACCOUNTS, Place, Store
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.schedule.heartbeat.module import HeartbeatSetup, service_of
@@ -50,7 +50,7 @@ class StoreControl:
         self._chat_rules = chat_rules
         self._clock = clock
         self.jobs = jobs or JobService(store, clock, JobCreationRules(DEFAULT_PROFILE))
-        self.heartbeats = heartbeats or service_of(store, clock, HeartbeatSetup(), ())
+        self.heartbeats = heartbeats or service_of(store, clock, HeartbeatSetup(), NO_ACCOUNTS)
         self.access = Access(store, clock)
         self.approvals = Approvals(store, clock)
         self.audit = AuditEntries(store)

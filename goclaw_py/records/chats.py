@@ -83,6 +83,31 @@ class LastActivity:
         return Cursor(self.at, (*place, self.agent, self.sender_id))
 
 
+ListedOwner = tuple[str, str, str | None]
+"""Channel, account and id of an owner by the settings; None: everybody at the account is one."""
+
+
+class ChatAccounts(Protocol):
+    """The channel accounts in the settings, as they are now."""
+
+    @property
+    def places(self) -> Collection[Place]: ...
+
+    @property
+    def owners(self) -> Collection[ListedOwner]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedAccounts:
+    """``ChatAccounts`` that do not change."""
+
+    places: Collection[Place] = ()
+    owners: Collection[ListedOwner] = ()
+
+
+NO_ACCOUNTS: Final = FixedAccounts()
+
+
 @dataclass(frozen=True, slots=True)
 class ActivityQuery:
     """Selects rows of the last activity of people.
@@ -90,13 +115,15 @@ class ActivityQuery:
     Args:
         agent: Only in sessions of this agent.
         direct: Only in direct chats.
-        without: A channel that is left out.
+        owners: Only where an owner wrote last: somebody approved as owner, or one of these.
+        gone: Only chats that cannot be written to, instead of those that can.
         before: The position after which the page starts.
     """
 
     agent: AgentName | None = None
     direct: bool = False
-    without: str | None = None
+    owners: Collection[ListedOwner] | None = None
+    gone: bool = False
     limit: int = 20
     before: Cursor | None = None
 
@@ -212,5 +239,5 @@ class ChatStore(Protocol):
     async def activity(self, query: ActivityQuery = ALL_ACTIVITY) -> list[LastActivity]:
         """Return the last activity of approved people per chat and thread, newest first (HB-8).
 
-        Chats that are gone or denied are excluded.
+        Chats that are denied are excluded, and those that are gone, unless these are asked for.
         """

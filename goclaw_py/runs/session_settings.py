@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import InboundMessage, PeerKind, Target
 from goclaw_py.core.session_keys import AccessRules, GroupPolicy, StopPolicy
-from goclaw_py.records import InboxRow, Place
+from goclaw_py.records import InboxRow, ListedOwner, Place
 from goclaw_py.runs.context_usage import ContextUsage
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 
@@ -69,6 +69,15 @@ class SessionSettings:
     def places(self) -> Collection[Place]:
         """The accounts of this process."""
         return self._rules.keys()
+
+    @property
+    def owners(self) -> Collection[ListedOwner]:
+        """The owners by the settings."""
+        return {
+            (*place, person)
+            for place, rules in self._rules.items()
+            for person in (None,) * rules.access.trusted + tuple(rules.access.allow)
+        }
 
     @property
     def accounts(self) -> Mapping[Place, ChatRules]:

@@ -15,7 +15,7 @@ from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.session_keys import chat_session
 from goclaw_py.core.web_links import LINK_LASTS, secret_hash
 from goclaw_py.operations.people.operations import PairingApplicant, People, WebGuest
-from goclaw_py.records import Notice, SeenChat
+from goclaw_py.records import FixedAccounts, Notice, SeenChat
 from goclaw_py.schedule.heartbeat.alert_targets import AlertTargetResolver
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, LastChat
 from goclaw_py.schedule.jobs.models import OPERATOR
@@ -90,20 +90,53 @@ async def test_a_name_that_cannot_be_is_refused(people: People, name: str) -> No
     assert await people.guests() == []
 
 
-async def test_alerts_and_results_of_operators_do_not_go_to_guests(world: World) -> None:
-    """HB-8, CRON-13: also if a guest was the last who wrote."""
-    guest = Target("web", "default", "ann")
-    for number, target in enumerate((ANN, guest)):
-        key = chat_session(MAIN_AGENT, target, PeerKind.DIRECT)
-        row = replace(inbox(number, target=target), session=key, agent=MAIN_AGENT)
-        await world.a.accept([row], node=A, now=at(number))
-    places = {("telegram", "default"), ("web", "default")}
-    alerts = AlertTargetResolver(world.b, places)
-    assert (await alerts.find(MAIN_AGENT, HeartbeatPolicy())).route.target == ANN
-    of_web = HeartbeatPolicy(target=LastChat("web"))
-    assert (await alerts.find(MAIN_AGENT, of_web)).route.target == guest
+async def test_alerts_and_results_of_operators_do_not_go_to_guests(
+    world: World, people: People
+) -> None:
+    """HB-8, CRON-13: nor to a group in which a guest was the last who wrote."""
+    telegram, web, console = (Target(one, "default", "") for one in ("telegram", "web", "console"))
+    accounts = FixedAccounts(
+        [("telegram", "default"), ("web", "default"), ("console", "default")],
+        [("telegram", "default", "listed"), ("console", "default", None)],
+    )
+    for person, is_guest in (("owner", False), ("guest", True)):
+        asked = pairing(person, person, now=T0)
+        await world.a.accept([], node=A, now=T0, pairings=[asked])
+        await world.a.approve(asked.request.code_hash, guest=is_guest, now=T0)
+    await people.invite("ann")
+    group = replace(telegram, chat="-100")
+    heard = (
+        (replace(telegram, chat="owner"), "owner", True),
+        (replace(telegram, chat="guest"), "guest", False),
+        (replace(telegram, chat="stranger"), "stranger", False),
+        (replace(telegram, chat="listed"), "listed", True),
+        (replace(web, chat="ann"), "ann", False),
+        (replace(group, thread="4"), "owner", True),
+        (group, "owner", True),
+        (group, "guest", False),
+        (replace(console, chat="browser"), "operator", True),
+    )
+    alerts, last = AlertTargetResolver(world.b, accounts), None
     job: Any = SimpleNamespace(owner=OPERATOR, spec=SimpleNamespace(agent=MAIN_AGENT))
-    assert await owners_chat(world.b, places, job) == ANN
+    for number, (target, sender, is_owner) in enumerate(heard):
+        peer = PeerKind.GROUP if target.chat == group.chat else PeerKind.DIRECT
+        row = inbox(number, target=target, sender=sender)
+        message = replace(row.message, peer=peer)
+        row = replace(
+            row, message=message, session=chat_session(MAIN_AGENT, target, peer), agent=MAIN_AGENT
+        )
+        await world.a.accept([row], node=A, now=at(number))
+        if is_owner:
+            last = target
+        elif last == target:
+            last = replace(group, thread="4")
+        assert (await alerts.find(MAIN_AGENT, HeartbeatPolicy())).route.target == last
+        assert await owners_chat(world.b, accounts, job) == last
+    for channel, expected in (("web", "ann"), ("telegram", "-100")):
+        of_channel = HeartbeatPolicy(target=LastChat(channel))
+        route = (await alerts.find(MAIN_AGENT, of_channel)).route
+        assert route.target is not None
+        assert route.target.chat == expected
 
 
 async def test_a_group_that_is_decided_about_stays_so(world: World, people: People) -> None:

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from goclaw_py.chat.access.access_control import AccessControl
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.display_names import operator_in
 from goclaw_py.core.errors import StoreUnavailable
@@ -38,13 +37,11 @@ class IncidentAlerts:
         store: IncidentState,
         clock: Clock,
         policies: SessionSettings,
-        access_control: AccessControl,
         views: Callable[[], Iterable[ChannelView]],
     ) -> None:
         self._store = store
         self._clock = clock
         self._policies = policies
-        self._access_control = access_control
         self._views = views
         self._since: dict[str, float] = {}
         """Channels with a problem, and since when."""
@@ -99,14 +96,12 @@ class IncidentAlerts:
         Raises ``StoreUnavailable``.
         """
         chats: dict[tuple[str, str, str], Target] = {}
-        query = ActivityQuery(direct=True, limit=_MOST_PLACES)
+        owners = self._policies.owners
+        query = ActivityQuery(direct=True, owners=owners, limit=_MOST_PLACES)
         for one in await self._store.activity(query):
             target = one.target
             place: Place = target.channel, target.account
-            if place not in self._policies.places:
-                continue
-            rules = self._policies.rules(target).access
-            if self._access_control.is_owner(target, one.sender_id, rules):
+            if place in self._policies.places:
                 person = operator_in(target) or one.sender_id
                 chats.setdefault((*place, person), target)
         return list(chats.values())

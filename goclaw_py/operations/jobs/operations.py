@@ -38,7 +38,15 @@ from goclaw_py.operations.jobs.models import (
     RunNow,
     StartedNow,
 )
-from goclaw_py.records import JobPage, JobQuery, JobStore, RunQuery, Store, StoredRun
+from goclaw_py.records import (
+    FixedAccounts,
+    JobPage,
+    JobQuery,
+    JobStore,
+    RunQuery,
+    Store,
+    StoredRun,
+)
 from goclaw_py.schedule.jobs.creation import JobCreationRules, changed, made, owner_for, reschedules
 from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.job_json import job_of
@@ -300,7 +308,8 @@ class JobService:
         found = await self.get(job, by)
         if self._gateway is None or found.spec.notify is Notify.NEVER:
             return ""
-        route = await route_of(self._gateway, self.rules.places, found)
+        accounts = FixedAccounts(self.rules.places, self.rules.owners())
+        route = await route_of(self._gateway, accounts, found)
         target = found.spec.target
         if route.problem or not isinstance(target, Target):
             return route.problem

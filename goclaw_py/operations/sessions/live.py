@@ -38,7 +38,7 @@ class LiveSessions:
         self._names = container.names
         self.forget_title = container.gateway.forget_title
         self._turns = container.turns
-        self._places = container.policies.places
+        self._accounts = container.policies
         self._deliver = container.gateway.deliver
         self._coming: Counter[SessionKey] = Counter()
         """The number of messages being stored now, by session."""
@@ -87,7 +87,7 @@ class LiveSessions:
         if job_id is None:
             return self._chat_of(session)
         job = await self._store.job(job_id)
-        route = Route(None) if job is None else await route_of(self._store, self._places, job)
+        route = Route(None) if job is None else await route_of(self._store, self._accounts, job)
         if route.target is None or route.problem:
             return history_only.target_in(session.key)
         return route.target
@@ -98,7 +98,7 @@ class LiveSessions:
             raise NotAChat(
                 f"session {session.key} belongs to no chat, so there is nowhere to answer"
             )
-        if (target.channel, target.account) not in self._places:
+        if (target.channel, target.account) not in self._accounts.places:
             raise NotAChat(
                 f"channel {target.channel}/{target.account} does not run here, "
                 f"so session {session.key} cannot be answered"

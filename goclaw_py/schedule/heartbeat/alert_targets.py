@@ -2,38 +2,46 @@
 
 The rules of SPEC HB-8:
 
-Target `last` (default): the last chat **and thread** in which a permitted person, no guest of the
-web chat (CHAN-13), spoke to this agent (accepted messages and commands only, not what a subagent
-brings) on a channel that can write first (a console without a terminal only if there is no other);
-survives restarts, follows migration; a dead one falls back to the next most recent, which the
-alert says. A topic that is gone is none of these: its alerts go to the general topic (CHAN-6),
-also of an explicit target, and the key stays that of the topic; if that is closed as well, to the
-next most recent chat, which only the first alert says. `last_scope = any | direct`. `none`: run,
-log (`logged`), do not send. Explicit: `telegram:<chat>[:<thread>]`; `telegram` alone = the last
-chat there. Nothing left → `no_route`, shown as a problem.
+Target `last` (default): the last chat **and thread** in which an owner (CHAN-5) was the last who
+spoke to this agent (accepted messages and commands only, not what a subagent brings) on a channel
+that can write first (a console without a terminal only if there is no other): never the direct chat
+of a guest, and of a group only as long as no guest has written there since. It survives restarts,
+follows migration; a dead one falls back to the next most recent, which the alert says. A topic that
+is gone is none of these: its alerts go to the general topic (CHAN-6), also of an explicit target,
+and the key stays that of the topic; if that is closed as well, to the next most recent chat, which
+only the first alert says. `last_scope = any | direct`. `none`: run, log (`logged`), do not send.
+Explicit, whoever reads it: `telegram:<chat>[:<thread>]`; `telegram` alone = the last chat of an
+owner there; `web` alone, where there are only guests (CHAN-13) = the last chat there. Nothing left
+→ `no_route`, shown as a problem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Final, Protocol, assert_never
+from dataclasses import dataclass, replace
+from typing import Final, assert_never
 
 from goclaw_py.chat.channel import Channel
 from goclaw_py.chat.outbound.places import place_name
-from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import Target
-from goclaw_py.core.session_keys import chat_session
 from goclaw_py.core.targets import NOBODY, Route
 from goclaw_py.core.web_links import WEB
-from goclaw_py.records import ActivityQuery, Chat, ChatStore, LastActivity, Place, Session
+from goclaw_py.records import (
+    ActivityQuery,
+    Chat,
+    ChatAccounts,
+    ChatStore,
+    LastActivity,
+    Place,
+)
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, LastChat, LastScope, NoTarget
 
 _LOOKED_AT: Final = 50
 
 NOWHERE: Final = "its target is none: alerts are only logged"
 
-_LAST: Final = "the chat in which somebody last wrote"
+_LAST: Final = "the chat in which an owner last wrote"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +58,22 @@ class ResolvedTarget:
     wanted: Target | None = None
 
 
-class AlertTargetStore(ChatStore, Protocol):
-    """The store operations that this module needs."""
-
-    async def session(self, key: SessionKey) -> Session | None: ...
-
-
 class AlertTargetResolver:
     """Finds the chats for alerts.
 
     Args:
-        places: The accounts in the settings; activity on other accounts does not count.
+        accounts: Those in the settings; activity on other accounts does not count.
         channels: The channels of this process, None without a gateway.
     """
 
     def __init__(
         self,
-        store: AlertTargetStore,
-        places: Collection[Place],
+        store: ChatStore,
+        accounts: ChatAccounts,
         channels: Mapping[Place, Channel] | None = None,
     ) -> None:
         self._store = store
-        self._places = places
+        self._accounts = accounts
         self._channels = channels
 
     async def find(
@@ -93,7 +95,7 @@ class AlertTargetResolver:
 
     async def _explicit(self, agent: AgentName, target: Target, scope: LastScope) -> ResolvedTarget:
         how = "by the settings"
-        if (target.channel, target.account) not in self._places:
+        if (target.channel, target.account) not in self._accounts.places:
             return ResolvedTarget(Route(target, how, "this channel is not set up"))
         for chat in await self._store.marked_chats():
             if chat.gone and _is(chat, target):
@@ -111,15 +113,10 @@ class AlertTargetResolver:
         query = ActivityQuery(
             agent,
             direct=scope is LastScope.DIRECT,
-            # An alert is not for guests who were invited to the web chat.
-            without=None if wanted.channel == WEB else WEB,
+            owners=None if wanted.channel == WEB else self._accounts.owners,
             limit=_LOOKED_AT,
         )
-        heard = [
-            each
-            for each in await self._store.activity(query)
-            if self._may_be(each.target, wanted, without)
-        ]
+        heard = await self._activity(query, wanted, without)
         if not heard:
             return ResolvedTarget(Route(None, NOBODY, NOBODY))
         here = [each for each in heard if self._reaches(each.target)]
@@ -132,7 +129,7 @@ class AlertTargetResolver:
         last = next((each for each in here if not _takes_nothing(each.target, topics)), here[0])
         if last is not here[0]:
             return await self._instead(last.target, here[0].target)
-        gone = await self._gone_since(agent, last, wanted, scope)
+        gone = await self._gone_since(replace(query, gone=True), last, wanted)
         if gone:
             return ResolvedTarget(
                 Route(
@@ -152,23 +149,25 @@ class AlertTargetResolver:
     async def _gone_topics(self) -> set[Target]:
         return {topic.target for topic in await self._store.gone_topics()}
 
-    async def _gone_since(
-        self, agent: AgentName, last: LastActivity, wanted: LastChat, scope: LastScope
-    ) -> str:
-        """Return a chat of the agent that was used after ``last`` and is gone; "" if none."""
-        for chat in await self._store.marked_chats():
-            target = Target(chat.channel, chat.account, chat.chat)
-            direct = scope is LastScope.ANY or chat.peer is last.peer
-            if not (chat.gone and chat.last_seen_at > last.at and direct):
-                continue
-            session = chat_session(agent, target, chat.peer)
-            if self._may_be(target, wanted, None) and await self._store.session(session):
-                return await place_name(self._store, target)
+    async def _activity(
+        self, query: ActivityQuery, wanted: LastChat, without: Target | None = None
+    ) -> list[LastActivity]:
+        return [
+            each
+            for each in await self._store.activity(query)
+            if self._may_be(each.target, wanted, without)
+        ]
+
+    async def _gone_since(self, gone: ActivityQuery, last: LastActivity, wanted: LastChat) -> str:
+        """Return a chat that was used after ``last`` and is gone; "" if none."""
+        for each in (await self._activity(gone, wanted))[:1]:
+            if each.at > last.at:
+                return await place_name(self._store, each.target.whole_chat)
         return ""
 
     def _may_be(self, target: Target, wanted: LastChat, without: Target | None) -> bool:
         return (
-            (target.channel, target.account) in self._places
+            (target.channel, target.account) in self._accounts.places
             and wanted.channel in (None, target.channel)
             and wanted.account in (None, target.account)
             and (without is None or target.whole_chat != without.whole_chat)

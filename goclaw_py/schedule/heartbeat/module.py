@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from goclaw_py.core.ids import AgentName
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
-from goclaw_py.records import Place, Store
+from goclaw_py.records import ChatAccounts, Place, Store
 from goclaw_py.records.bound import BoundStore
 from goclaw_py.schedule.agent_runs import ScheduledRunServices
 from goclaw_py.schedule.heartbeat.alert_targets import AlertTargetResolver
@@ -64,13 +64,13 @@ def service_of(
     store: Store,
     clock: Clock,
     setup: HeartbeatSetup,
-    places: Collection[Place],
+    accounts: ChatAccounts,
     channels: Mapping[Place, Channel] | None = None,
     run_now: Callable[[AgentName], Awaitable[HeartbeatStarted | NoHeartbeat]] | None = None,
 ) -> HeartbeatService:
     """Return the service; without ``channels`` and ``run_now`` it has only the database."""
     checks = Checks(store, clock, setup.policies, ChecklistFiles(setup.workspaces))
-    routes = AlertTargetResolver(store, places, channels)
+    routes = AlertTargetResolver(store, accounts, channels)
     return HeartbeatService(store, clock, checks, setup.plans, routes, run_now)
 
 

@@ -12,6 +12,7 @@ from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId, Owner
 from goclaw_py.core.messages import Target
 from goclaw_py.core.targets import Maker
 from goclaw_py.operations.jobs.models import UNCHANGED, JobChange, JobDraft, Requester, Unchanged
+from goclaw_py.records import ListedOwner
 from goclaw_py.schedule.jobs.authorization import is_own_chat, permit
 from goclaw_py.schedule.jobs.models import (
     OPERATOR,
@@ -46,6 +47,7 @@ class JobCreationRules:
         agents: The existing agents; empty: any name is accepted.
         sources: The existing work sources.
         places: The existing channels and accounts; empty: any target is accepted.
+        owners: Returns the owners by the settings, to whom results without a chat go.
         chat_problem: Returns why no chat of a channel can be a target, "" if one can; None: its id
             is not checked.
         model_problem: Returns why runs of an agent cannot use a model, "" if they can; None: any
@@ -59,6 +61,7 @@ class JobCreationRules:
     agents: Collection[AgentName] = ()
     sources: Collection[str] = ()
     places: Collection[tuple[str, str]] = ()
+    owners: Callable[[], Collection[ListedOwner]] = tuple
     model_problem: Callable[[AgentName, str], str] | None = None
     chat_problem: Callable[[Target], str] | None = None
 

@@ -88,7 +88,11 @@ class JobModule:
         self.service = JobService(
             store,
             clock,
-            replace(setup.rules, chat_problem=partial(_chat_problem, shared.channels)),
+            replace(
+                setup.rules,
+                owners=lambda: shared.policies.owners,
+                chat_problem=partial(_chat_problem, shared.channels),
+            ),
             run_now=lambda job: self.runs.run_now(job),  # noqa: PLW0108 - they need the service, too
             gateway=store,
             check_scheduling=check_scheduling,

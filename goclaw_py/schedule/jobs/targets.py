@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Final, assert_never
 
 from goclaw_py.chat.outbound.places import place_name
@@ -10,8 +9,7 @@ from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.session_keys import chat_session
 from goclaw_py.core.targets import NOBODY, Route, chat_of
-from goclaw_py.core.web_links import WEB
-from goclaw_py.records import ActivityQuery, ChatStore, Place
+from goclaw_py.records import ActivityQuery, ChatAccounts, ChatStore, Place
 from goclaw_py.runs.session_settings import SessionSettings, as_it_stands
 from goclaw_py.schedule.jobs.models import OPERATOR, Job, TargetKind
 from goclaw_py.scheduler.models import QueuePolicy
@@ -27,7 +25,7 @@ _OWN: Final = as_it_stands(QueuePolicy())
 NOT_SET_UP: Final = "this channel is not set up"
 
 
-async def route_of(store: ChatStore, places: Collection[Place], job: Job) -> Route:
+async def route_of(store: ChatStore, accounts: ChatAccounts, job: Job) -> Route:
     """Return the present route of a job's result. Raises ``StoreUnavailable``.
 
     Neither target nor problem means that the job has no target.
@@ -38,29 +36,30 @@ async def route_of(store: ChatStore, places: Collection[Place], job: Job) -> Rou
         case TargetKind.NONE:
             return Route(None)
         case TargetKind.LAST:
-            found = await owners_chat(store, places, job)
+            found = await owners_chat(store, accounts, job)
         case _:
             assert_never(job.spec.target)
     if found is None:
         return Route(None, problem=NOBODY)
-    return Route(found, problem="" if _place(found) in places else NOT_SET_UP)
+    return Route(found, problem="" if _place(found) in accounts.places else NOT_SET_UP)
 
 
 async def owners_chat(
-    store: ChatStore, places: Collection[Place], job: Job, without: Target | None = None
+    store: ChatStore, accounts: ChatAccounts, job: Job, without: Target | None = None
 ) -> Target | None:
     """Return the chat of a job's owner; None if there is none.
 
     For a chat, that chat, in the thread with the last message to the agent, because no other chat
-    may read it (SPEC SEC-3). For operators, the chat with the last message to the agent. Never the
-    chat ``without``. Raises ``StoreUnavailable``.
+    may read it (SPEC SEC-3). For operators, the chat in which an owner last wrote to the agent.
+    Never the chat ``without``. Raises ``StoreUnavailable``.
     """
     agent = job.spec.agent
     besides = None if without is None else without.whole_chat
     if job.owner == OPERATOR:
-        # What an operator's job tells is not for guests who were invited to the web chat.
-        found = await store.activity(ActivityQuery(agent, without=WEB, limit=_LOOKED_AT))
-        here = (each.target for each in found if _place(each.target) in places)
+        # What an operator's job tells is not for guests.
+        query = ActivityQuery(agent, owners=accounts.owners, limit=_LOOKED_AT)
+        found = await store.activity(query)
+        here = (each.target for each in found if _place(each.target) in accounts.places)
         return next((one for one in here if one.whole_chat != besides), None)
     if (owner := chat_of(job.owner)) is None or owner[0] == besides:
         return None
@@ -88,11 +87,11 @@ class JobTargets:
 
     async def route_of(self, job: Job) -> Route:
         """Return the same with the reason why it would not arrive. Raises ``StoreUnavailable``."""
-        return await route_of(self._store, self._policies.places, job)
+        return await route_of(self._store, self._policies, job)
 
     async def of_owner(self, job: Job, without: Target | None = None) -> Target | None:
         """Return the chat of a job's owner, except ``without``; None if there is none."""
-        return await owners_chat(self._store, self._policies.places, job, without)
+        return await owners_chat(self._store, self._policies, job, without)
 
     async def name_of(self, target: Target) -> str:
         """Return the name of a chat for people. Raises ``StoreUnavailable``."""

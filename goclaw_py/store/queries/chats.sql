@@ -120,8 +120,10 @@ where channel = $1 and account = $2 and chat = $3 and thread = $4 and gone <> ''
 returning thread;
 
 -- name: last_activity
--- Return where people last wrote, before a position, except for chats that do not accept messages
--- or are denied. The order is that of the list of sessions.
+-- Return where people last wrote, before a position, except for denied chats, and for those that do
+-- not accept messages, or with $11 only these. With $12 only where an owner wrote last: somebody
+-- approved as such or listed ($13, $14, $15; no id: everybody there). The order is that of the list
+-- of sessions.
 select s.channel, s.account, s.chat, s.thread, s.peer, s.agent, s.last_sender, s.last_heard_at
 from sessions as s
 where s.heard_in is not null and s.heard_in <= $4
@@ -131,12 +133,25 @@ where s.heard_in is not null and s.heard_in <= $4
   ) < ($4, $5::text, $6::text, $7::text, $8::text, $9::text, $10::text)
   and ($1::text is null or s.agent = $1)
   and (not $2 or s.peer = 'direct')
-  and ($11::text is null or s.channel <> $11)
-  and not (
-      select exists (
-          select from chats as c
-          where c.channel = s.channel and c.account = s.account and c.chat = s.chat
-            and (c.gone <> '' or c.allowed is false)
+  and $11::boolean = coalesce((
+      select case when c.allowed is false then not $11 else c.gone <> '' end
+      from chats as c
+      where c.channel = s.channel and c.account = s.account and c.chat = s.chat
+  ), false)
+  and (
+      not $12::boolean
+      or (
+          -- No plain ``exists``: the planner would read all people at once.
+          select exists (
+              select from people as p
+              where p.channel = s.channel and p.account = s.account
+                and p.sender_id = s.last_sender and p.role = 'owner'
+          )
+      )
+      or exists (
+          select from unnest($13::text[], $14::text[], $15::text[]) as o (channel, account, sender)
+          where o.channel = s.channel and o.account = s.account
+            and (o.sender is null or o.sender = s.last_sender)
       )
   )
 order by

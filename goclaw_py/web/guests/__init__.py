@@ -17,8 +17,7 @@ look the same, as composed and combined letters do (NFKC), are the same.
 - **The person** is a guest of channel `web` (CHAN-5), approved with the invitation, never an owner
   by it; nobody else is admitted there, and nobody asks for access. They stop only their own runs,
   choose no agent (`[channels.web] agent`), and answer no questions about tools (AGENT-11: the
-  owners are asked). Alerts of heartbeats (HB-8) and results of operators' jobs do not count their
-  chats as the last one.
+  owners are asked). Alerts of heartbeats (HB-8) and results of operators' jobs do not go to guests.
 - **What they see**: their conversations (at most 20 of their own making), with export, deletion
   and files of these; a message of theirs has only files that they have uploaded. The chats are
   `NAME` and `NAME.CONVERSATION`; all that a guest names is a conversation of theirs, so no name

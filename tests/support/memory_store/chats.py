@@ -17,13 +17,14 @@ from goclaw_py.records import (
     Chat,
     InboxKind,
     LastActivity,
+    ListedOwner,
     Notice,
     OutboxState,
     Place,
     SeenChat,
     Topic,
 )
-from goclaw_py.records.people import AccessVerdict
+from goclaw_py.records.people import AccessVerdict, Standing
 from goclaw_py.store.rules import last_sight_of_each
 from goclaw_py.store.text import storable
 from tests.support.memory_store import access_requests
@@ -189,14 +190,22 @@ class MemoryChats(MemoryPart):
             if record.heard is not None
             and query.agent in (None, record.agent)
             and (not query.direct or record.heard.peer is PeerKind.DIRECT)
-            and record.heard.target.channel != query.without
-            and not self._is_left_out(record.heard.target)
+            and (query.owners is None or self._is_owner(record.heard, query.owners))
+            and self._is_listed(record.heard.target, gone=query.gone)
         )
         return newest(found, query.limit, query.before)
 
-    def _is_left_out(self, target: Target) -> bool:
+    def _is_owner(self, heard: LastActivity, listed: Collection[ListedOwner]) -> bool:
+        place = heard.target.channel, heard.target.account
+        person = self._db.people.get((*place, heard.sender_id))
+        approved = person is not None and person.standing is Standing.OWNER
+        return approved or (*place, None) in listed or (*place, heard.sender_id) in listed
+
+    def _is_listed(self, target: Target, *, gone: bool) -> bool:
         chat = self._db.chats.get(_key(target))
-        return chat is not None and (bool(chat.gone) or chat.allowed is False)
+        if chat is None:
+            return not gone
+        return chat.allowed is not False and bool(chat.gone) is gone
 
 
 def _key(target: Target) -> ChatKey:

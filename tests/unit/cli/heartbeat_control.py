@@ -14,7 +14,7 @@ from goclaw_py.core.ids import MAIN_AGENT, AgentName, HeartbeatRunId
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.time.clocks import new_id
 from goclaw_py.operations.heartbeats.operations import HeartbeatService
-from goclaw_py.records import Node
+from goclaw_py.records import NO_ACCOUNTS, Node
 from goclaw_py.schedule.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
 from goclaw_py.schedule.heartbeat.module import service_of
 from tests.unit.cli.job_control import NODE, JobControl
@@ -34,7 +34,7 @@ class HeartbeatControl(JobControl):
         setup = heartbeat_setup(load(env={"GOCLAW_HOME": str(self._home)}))
         names = setup.policies.keys() if self.agents is None else self.agents
         policies = {agent: setup.policies[agent] for agent in names}
-        return service_of(self.store, self.clock, replace(setup, policies=policies), [])
+        return service_of(self.store, self.clock, replace(setup, policies=policies), NO_ACCOUNTS)
 
     def checklist(self, text: str, agent: AgentName = MAIN_AGENT) -> None:
         asyncio.run(self.heartbeats.write_checklist(agent, text))

@@ -149,13 +149,16 @@ class PostgresChats(PostgresPart):
         return moved
 
     async def activity(self, query: ActivityQuery = ALL_ACTIVITY) -> list[LastActivity]:
+        owners = sorted(query.owners or (), key=repr)
         found = await self._pool.fetch(
             _SQL["last_activity"],
             query.agent,
             query.direct,
             query.limit,
             *place(query.before, keys=6),
-            query.without,
+            query.gone,
+            query.owners is not None,
+            *([owner[column] for owner in owners] for column in range(3)),
         )
         return [rows.last_activity(row) for row in found]
 

@@ -352,8 +352,8 @@ class Shown:
 
 @asynccontextmanager
 async def watching(process: GatewayProcess, shown: Shown) -> AsyncIterator[None]:
-    policies, access = process.container.policies, process.access_control
-    alerts = IncidentAlerts(process.store, process.clock, policies, access, lambda: [shown.view])
+    policies = process.container.policies
+    alerts = IncidentAlerts(process.store, process.clock, policies, lambda: [shown.view])
     task = asyncio.create_task(alerts.watch())
     try:
         yield

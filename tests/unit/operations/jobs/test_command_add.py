@@ -126,7 +126,7 @@ def test_a_paused_job_has_no_next_runs(goclaw: Shell, cron: JobControl) -> None:
 def test_a_job_that_would_tell_nobody_is_told_at_once(goclaw: Shell, cron: JobControl) -> None:
     """SPEC CRON-13: it is made all the same."""
     cron.knows_chats = True
-    nobody = "nobody has spoken to this agent where it could answer"
+    nobody = "no owner has spoken to this agent where it could answer"
     got = goclaw("jobs", "add", "a", *EVERY, "--agent", "ops", "--", "x")
     assert got.code == 0
     assert f"results cannot be delivered now: {nobody}" in got.err

@@ -117,7 +117,7 @@ async def test_a_result_without_a_chat_is_kept_until_there_is_one(*, message: bo
         job = await make(gateway, wish)
         await asyncio.sleep(70)
         row = await log_row(gateway, job)
-        nobody = "nobody has spoken to this agent where it could answer"
+        nobody = "no owner has spoken to this agent where it could answer"
         assert (row.status, row.error, row.output) == (OccurrenceStatus.NO_ROUTE, nobody, "Tea!")
         kept = await stored(gateway, job)
         assert (kept.state, kept.last_status) == (JobState.COMPLETED, "no_route")
