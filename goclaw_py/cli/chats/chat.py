@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,6 +12,7 @@ import typer
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import cli, no_such_agent, waited_for
 from goclaw_py.cli.exits import ExitCode
+from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.outcomes import Outcome, outcome_text
 from goclaw_py.core.session_keys import is_chat_name
 from goclaw_py.core.text import count
@@ -131,12 +132,15 @@ class LocalChat:
         Returns whether the time to wait for answers is over: a gateway that ends with the chat
         interrupts their runs, and the next one answers.
         """
-        from goclaw_py.cli.chats.conversation import agent_for, settled  # noqa: PLC0415
+        from goclaw_py.cli.chats.conversation import agent_for, settled, unsent  # noqa: PLC0415
 
         agent = await agent_for(control, self._chat, self._agent)
+        missed = 0
+        with suppress(StoreUnavailable):
+            missed = await unsent(control, self._chat)
         with self._conversation(terminals, agent, outlives=outlives) as conversation:
             self.answered = await conversation.run(
-                lambda: settled(control, self._chat), self._wait_s
+                lambda: settled(control, self._chat), self._wait_s, missed
             )
             self.failed = conversation.failed
         return not self.answered

@@ -17,11 +17,16 @@ from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import LineReceived, RunEnded, RunStarted
 from goclaw_py.core.session_keys import CONSOLE
+from goclaw_py.core.text import count
 from goclaw_py.operations.control import Control
 from goclaw_py.records import OutboxQuery, OutboxState, Session, SessionQuery
+from goclaw_py.scheduler.operator_warnings import shell_command
 
 LEAVE_WITHIN_S: Final = 2.0
 """A second Ctrl-C within this time quits."""
+
+SHOWN_AT_START: Final = 20
+"""How many of the messages that no terminal has shown a new one shows."""
 
 SEEN_ROWS: Final = 1000
 """How many unsent messages ``settled`` checks, which is the largest page of the API."""
@@ -69,14 +74,21 @@ class TerminalConversation:
         self._own_runs: set[RunId] = set()
         self._shown: set[str] = set()
         """Receipts of messages that were written; without a confirmation they come again."""
+        self._skipped = 0
 
-    async def run(self, settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
+    async def run(
+        self, settled: Callable[[], Awaitable[bool]], wait_s: float, missed: int = 0
+    ) -> bool:
         """Chat until the user quits, input ends or output is closed.
+
+        Of ``missed`` messages that no terminal has shown, a person sees the newest.
 
         At the end of piped input, wait at most ``wait_s`` seconds until ``settled`` returns True,
         which means that every answer was shown; return False if that was not enough. Raises
         ``NoGateway`` when the gateway shuts down, unless it is waited for.
         """
+        if self._terminal.interactive:
+            self._skipped = max(0, missed - SHOWN_AT_START)
         # Handle Ctrl-C before the first prompt invites to press it.
         with self._interrupts():
             events = asyncio.ensure_future(self._show_events())
@@ -105,6 +117,10 @@ class TerminalConversation:
             return  # output is closed
 
     async def _show_events(self) -> bool:
+        if self._skipped:
+            where = shell_command("deliveries", "list", "--chat", f"{CONSOLE}/default/{self._chat}")
+            earlier = f"{count(self._skipped, 'earlier message')}, not shown: {where}"
+            await self._terminal.write(self._transcript.note(earlier))
         await self._terminal.write(self._transcript.prompt())
         is_noted = False
         while True:
@@ -140,7 +156,9 @@ class TerminalConversation:
             case RunEnded() if event.run_id in self._own_runs and event.outcome not in _ANSWERED:
                 self.failed = None if self._terminal.interactive else event.outcome
         receipt = event.receipt if isinstance(event, TerminalMessage) else ""
-        if receipt not in self._shown:
+        if self._skipped and isinstance(event, TerminalMessage) and not event.buttons:
+            self._skipped -= 1
+        elif receipt not in self._shown:
             await self._terminal.write(self._transcript.show(event))
         # Confirm only what was written: otherwise a crash here would lose the message.
         if receipt:

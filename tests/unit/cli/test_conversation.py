@@ -307,13 +307,13 @@ async def yes() -> bool:
 class Talk:
     """A conversation going on."""
 
-    def __init__(self, *, interactive: bool = True, wait_s: float = 60) -> None:
+    def __init__(self, *, interactive: bool = True, wait_s: float = 60, missed: int = 0) -> None:
         self.service = FakeTerminal(interactive=interactive)
         self.terminals = FakeTerminals()
         self.conversation = TerminalConversation(self.terminals, self.service, "local")
         self.looks = 0
         self.busy = 0
-        self.task = asyncio.ensure_future(self.conversation.run(self._settled, wait_s))
+        self.task = asyncio.ensure_future(self.conversation.run(self._settled, wait_s, missed))
 
     async def _settled(self) -> bool:
         self.looks += 1
@@ -393,6 +393,24 @@ async def test_ctrl_c_stops_the_run_and_again_within_two_seconds_leaves() -> Non
     talk.conversation.interrupt()
     assert await talk.task
     assert talk.terminals.texts == ["/stop", "/stop"]
+
+
+@pytest.mark.parametrize("interactive", [True, False])
+async def test_of_many_missed_messages_a_person_sees_the_newest(interactive: bool) -> None:
+    talk = Talk(interactive=interactive, missed=25)
+    missed = [TerminalMessage(f"r{number}", f"<{number}>", None) for number in range(25)]
+    asks = replace(missed[1], buttons=((Button("Yes", "y"),),))
+    talk.hears(missed[0], asks, *missed[2:], TerminalMessage("new", "<new>", None))
+    await talk.until(lambda: len(talk.terminals.confirmed) == 26)
+    shown = re.findall("<([0-9a-z]+)>", talk.service.text)
+    # A question is never left out; a pipe gets all.
+    expected = (
+        ["1", *map(str, range(6, 25)), "new"] if interactive else [*map(str, range(25)), "new"]
+    )
+    assert shown == expected
+    note = "5 earlier messages, not shown: goclaw deliveries list --chat console/default/local"
+    assert (note in talk.service.text) == interactive
+    await talk.end()
 
 
 async def test_ctrl_d_leaves_a_terminal_at_once() -> None:
