@@ -15,7 +15,7 @@ from goclaw_py.cli.terminal import fail_without_reader, until_interrupted
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.run_events import Usage
-from goclaw_py.core.text import count
+from goclaw_py.core.text import count, usd
 from goclaw_py.core.time.texts import duration
 from goclaw_py.runs.events.live import (
     LiveEnded,
@@ -115,7 +115,7 @@ def _what(event: RunEvent) -> str:
 
 def _used(usage: Usage) -> str:
     requests = count(usage.requests, "model request")
-    cost = "" if usage.cost_usd is None else f", {usage.cost_usd} USD"
+    cost = "" if usage.cost_usd is None else f", {usd(usage.cost_usd)}"
     return f"{requests}, {usage.input_tokens} tokens in, {usage.output_tokens} out{cost}"
 
 

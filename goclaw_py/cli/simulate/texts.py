@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from goclaw_py.core.outcomes import outcome_text
-from goclaw_py.core.text import count
+from goclaw_py.core.text import count, usd
 from goclaw_py.core.time.texts import duration
 from goclaw_py.schedule.forecast_models import Forecast, ForecastHeartbeats, ForecastJob, Totals
 
@@ -40,7 +42,7 @@ def _skipped(one: Totals) -> str:
 
 
 def _usd(one: Totals) -> str:
-    return "" if one.usd is None else f"{one.usd:.2f}"
+    return "" if one.usd is None else usd(one.usd).replace("$", "")
 
 
 def heart_name(one: ForecastHeartbeats) -> str:
@@ -53,7 +55,7 @@ def total(found: Forecast) -> str:
     every: list[Totals] = [*found.jobs, *found.heartbeats]
     requests = sum(one.model_calls for one in every)
     costs = [one.usd for one in every if one.usd is not None]
-    cost = f", about {sum(costs):.2f} USD where costs are known" if costs else ""
+    cost = f", about {usd(sum(costs, Decimal()))} where costs are known" if costs else ""
     return f"{count(requests, 'model request')}{cost}"
 
 

@@ -43,6 +43,7 @@ from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import Role
 from goclaw_py.core.outcomes import Outcome, Trigger, outcome_text
+from goclaw_py.core.text import usd
 from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.runs import HELP
@@ -361,7 +362,7 @@ def _usage(run: StoredRun) -> Iterator[tuple[str, str]]:
     yield "requests", str(usage.requests)
     cached = f"{usage.input_tokens} in ({usage.cached_tokens} cached)"
     yield "tokens", f"{cached}, {usage.output_tokens} out"
-    yield "cost", "unknown" if usage.cost_usd is None else f"{usage.cost_usd} USD"
+    yield "cost", "unknown" if usage.cost_usd is None else usd(usage.cost_usd)
 
 
 def _step(step: StepView) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Columns, folded, one_line, show_table
 from goclaw_py.core.display_names import sender_words
 from goclaw_py.core.errors import BadUsageQuery
+from goclaw_py.core.text import usd
 from goclaw_py.operations.control import Control
 from goclaw_py.runs.usage_report import (
     Grouping,
@@ -168,5 +169,5 @@ def _columns(used: Used) -> tuple[str, ...]:
 def _usd(used: Used) -> str:
     if used.cost_usd is None:
         return "?" if used.unpriced else "-"
-    cost = f"{used.cost_usd:.2f}" if used.cost_usd >= 1 else f"{used.cost_usd:.4f}"
+    cost = usd(used.cost_usd).replace("$", "")
     return f"{cost} + ?" if used.unpriced else cost

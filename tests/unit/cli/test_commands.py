@@ -264,7 +264,7 @@ def test_a_run_is_shown_with_everything_that_is_known(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = goclaw("runs", "show", "0190-a").out
-    for words in ("20 in (5 cached), 30 out", "0.0123 USD", "chat", "offline"):
+    for words in ("20 in (5 cached), 30 out", "$0.0123", "chat", "offline"):
         assert words in out
     for words in ("user\nGrüße [2J\n", "assistant\nyes\n", "failed", "not yet", "chat not found"):
         assert words in out

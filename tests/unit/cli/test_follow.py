@@ -50,7 +50,7 @@ def test_each_event_is_one_line(goclaw: Shell, gateway_with_runs: ThreadGateway)
         f"{HERE}calls read file",
         f"{HERE}read_file returned",
         f"{HERE}send_file failed",
-        f"{HERE}used 1 model request, 20 tokens in, 30 out, 0.0123 USD so far by offline",
+        f"{HERE}used 1 model request, 20 tokens in, 30 out, $0.0123 so far by offline",
         f"{AT}  12 events were lost, because output is read too slowly",
         (
             f"{HERE}cancelled (stopped), used 2 model requests, 20 tokens in, 30 out "

@@ -54,11 +54,11 @@ def test_what_comes_is_shown_in_a_table_and_a_plot(goclaw: Shell, jobs: JobContr
         # Each six hours and a minute, but the last one would end a moment too late.
         "poll active 27 0 27 2.70 +0 s",
         "greeting active 7 0 0 +0 s",
-        "standup active 5 0 5 0.50 +0 s",
+        "standup active 5 0 5 0.5000 +0 s",
         "paused paused 0 0 0",
     ]
     assert rows[5:7] == ["AGENT HEARTBEAT RUNS MODEL REQUESTS SKIPPED USD", "main off 0"]
-    assert rows[8].endswith(": 32 model requests, about 3.20 USD where costs are known")
+    assert rows[8].endswith(": 32 model requests, about $3.20 where costs are known")
     plot = got.out.splitlines()[11:]
     assert [line.split()[0] for line in plot] == ["poll", "greeting", "standup", "one"]
     bars = [line.partition("  ")[2].strip() for line in plot[:3]]
@@ -287,10 +287,10 @@ def test_heartbeat_runs_are_shown_beside_jobs(goclaw: Shell, hearts: HeartbeatCo
     assert told[1].startswith("poll active 7 0 7 0.07")
     assert told[3:6] == [
         "AGENT HEARTBEAT RUNS MODEL REQUESTS SKIPPED USD",
-        "main 96 56 40 quiet hours 0.56",
+        "main 96 56 40 quiet hours 0.5600",
         "ann off 0",
     ]
-    assert told[7].endswith(": 63 model requests, about 0.63 USD where costs are known")
+    assert told[7].endswith(": 63 model requests, about $0.6300 where costs are known")
     plot = got.out.splitlines()[9:]
     assert [line.rpartition("  ")[0].strip() for line in plot] == ["poll", "heartbeat main", ""]
     # From noon to ten there are heartbeat runs, none in the night, and so on.

@@ -46,7 +46,7 @@ from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName, Owner
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import outcome_text
-from goclaw_py.core.text import count
+from goclaw_py.core.text import count, usd
 from goclaw_py.core.time.texts import duration
 from goclaw_py.operations.jobs.command import texts as words
 from goclaw_py.operations.jobs.command.texts import (
@@ -217,7 +217,7 @@ def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:
         p95 = "" if stats.p95_s is None else f", 95th percentile {duration(stats.p95_s)}"
         yield "took", f"{duration(stats.mean_s)} on average{p95}"
     if stats.cost_usd is not None:
-        yield "cost", f"{stats.cost_usd} USD"
+        yield "cost", usd(stats.cost_usd)
 
 
 # ---------------------------------------------------------------------------- runs

@@ -18,6 +18,7 @@ from goclaw_py.core.errors import JobError, UnknownJob
 from goclaw_py.core.ids import Owner
 from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.targets import chat_of, target_text
+from goclaw_py.core.text import usd
 from goclaw_py.operations.jobs.models import JobSettingsView, Requester
 from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, Why
@@ -100,7 +101,7 @@ def cost(row: LoggedOccurrence) -> str:
     """Return the cost of an occurrence, "" if it is not known."""
     if row.usage is None or row.usage.cost_usd is None:
         return ""
-    return f"{row.usage.cost_usd} USD"
+    return usd(row.usage.cost_usd)
 
 
 # ---------------------------------------------------------------------------- definitions

@@ -201,13 +201,13 @@ def test_everything_about_a_job_is_shown(goclaw: Shell, jobs: JobControl) -> Non
         "last 30 days 1 run, 100% successful",
         "skipped 1 time",
         "took 1 min 30 s on average, 95th percentile 1 min 30 s",
-        "cost 0.50 USD",
+        "cost $0.5000",
         "What is new?",
     }
     table = shown[shown.index("prompt") + 3 :]
     assert table[0] == "DUE TOOK OUTCOME ATTEMPTS DELIVERY COST RUN OUTPUT"
     assert "skipped (no work)" in table[1]
-    assert table[2].startswith("2026-01-02 12:01:00 manual 1 min 30 s completed 1 0.25 USD")
+    assert table[2].startswith("2026-01-02 12:01:00 manual 1 min 30 s completed 1 $0.2500")
     assert table[2].endswith("all is well")
 
 
