@@ -18,10 +18,9 @@ import typer
 
 from goclaw_py.cli import completion
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.cli.context import cli, maybe_named, waited_for, with_options
-from goclaw_py.cli.exits import ExitCode
+from goclaw_py.cli.context import cli, maybe_named, waited_for, with_options, with_wide
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import clock, plain
+from goclaw_py.cli.output import clock, plain, shows_whole
 from goclaw_py.cli.terminal import until_interrupted
 from goclaw_py.config.models import LogLevel
 from goclaw_py.core.errors import NoGateway, NotFound
@@ -57,6 +56,9 @@ class LogOptions:
             help="Show only lines about this run: its id, or a beginning of it.",
         ),
     ] = None
+    search: Annotated[
+        str, typer.Option(help="Show only lines with this text in their event or a field.")
+    ] = ""
     level: Annotated[
         LogLevel | None, typer.Option(help="Show only lines of this level or a higher one.")
     ] = None
@@ -71,18 +73,20 @@ class LogOptions:
     ] = False
 
 
+@with_wide
 @with_options(LogOptions)
 def logs(ctx: typer.Context, chosen: LogOptions) -> None:
     """Show the log of the gateway.
 
     That is the file into which the running gateway logs: that of [log] in the settings, or
     goclaw.log in the state folder. If it logs elsewhere, it is the last 2,000 lines that it has in
-    memory. Lines that are not JSON are shown only without --run, --level and --json.
+    memory. Lines that are not JSON are shown only without --run, --level, --search and --json.
+    Empty fields, and which module has logged, are shown only with --wide and --json.
     """
     settings = cli(ctx).settings()
     file, socket = _file(settings), socket_path(settings.state_folder)
     level, follow, as_json = chosen.level, chosen.follow, chosen.as_json
-    only = LogFilter("" if level is None else level.value, run=chosen.run or "")
+    only = LogFilter("" if level is None else level.value, chosen.search, run=chosen.run or "")
     most = chosen.limit if chosen.lines is None else chosen.lines
     is_any = follow or not most
 
@@ -104,8 +108,6 @@ def logs(ctx: typer.Context, chosen: LogOptions) -> None:
             is_any = waited_for(ask) or is_any
         if not is_any:
             typer.echo(f"goclaw: {_none_text(only)}", err=True)
-            if only.run and not only.level:
-                raise typer.Exit(ExitCode.FAILED)  # nothing has that id
 
 
 def _is_written_since(file: Path, socket: Path) -> bool:
@@ -121,7 +123,8 @@ def _is_written_since(file: Path, socket: Path) -> bool:
 def _none_text(only: LogFilter) -> str:
     about = f" about run {only.run}" if only.run else ""
     of_level = f" of level {only.level} or higher" if only.level else ""
-    return f"there are no log lines{about}{of_level}"
+    with_text = f" with {only.search!r}" if only.search else ""
+    return f"there are no log lines{about}{of_level}{with_text}"
 
 
 async def _ask(
@@ -196,7 +199,7 @@ def _shown(line: str, only: LogFilter, *, as_json: bool) -> str | None:
     except ValueError:
         facts = None
     if not isinstance(facts, dict):
-        return None if only.run or only.level or as_json else plain(line)
+        return None if only != LogFilter() or as_json else plain(line)
     if not only.selects(facts):
         return None
     return line if as_json else plain(log_line(facts))
@@ -207,7 +210,11 @@ def log_line(facts: Mapping[str, Any]) -> str:
     at = str(facts.get("timestamp", ""))
     with suppress(ValueError):
         at = clock(datetime.fromisoformat(at))
-    rest = [f"{name}={_value(value)}" for name, value in facts.items() if name not in _SHOWN_FIRST]
+    rest = [
+        f"{name}={_value(value)}"
+        for name, value in facts.items()
+        if name not in _SHOWN_FIRST and (shows_whole() or (value is not None and name != "logger"))
+    ]
     return "  ".join(
         [at, f"{facts.get('level', ''):<7}", str(facts.get("event", "")), *filter(None, rest)]
     )
@@ -217,4 +224,6 @@ def _value(value: object) -> str:
     """Return a value on one line; text with blanks in quotation marks."""
     if isinstance(value, str) and value.isprintable() and value and " " not in value:
         return value
+    if isinstance(value, float) and abs(value) < 1:
+        return f"{value:.6f}".rstrip("0").rstrip(".")  # no exponent: 4e-05 is hard to read
     return json.dumps(value, ensure_ascii=False)

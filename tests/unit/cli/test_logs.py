@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli.output import clock
+from goclaw_py.cli.system import logs
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.processes import piped
 
@@ -85,14 +86,27 @@ def test_new_lines_are_followed_also_after_a_rotation(gateway: ThreadGateway, fi
         process.send_signal(2)
 
 
-@pytest.mark.parametrize(("options", "none", "code"), [
-    ("--run nobody", "there are no log lines about run nobody", 1),
-    ("--run 0190-a --level error", "about run 0190-a of level error or higher", 0),
+@pytest.mark.parametrize(("options", "none"), [
+    ("--run nobody", "there are no log lines about run nobody"),
+    ("--run 0190-a --level error", "about run 0190-a of level error or higher"),
+    ("--search nowhere", "there are no log lines with 'nowhere'"),
 ])  # fmt: skip
-def test_no_lines_are_said(goclaw: Shell, file: Path, options: str, none: str, code: int) -> None:
+def test_no_lines_are_said(goclaw: Shell, file: Path, options: str, none: str) -> None:
     got = goclaw("logs", *options.split())
-    assert (got.code, got.out) == (code, "")
+    assert (got.code, got.out) == (0, "")
     assert got.err.endswith(f"{none}\n")
+
+
+def test_lines_are_searched_for_a_text(goclaw: Shell, file: Path) -> None:
+    assert goclaw("logs", "--search", "RUN_FAILED", "--json").out == FAILED
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_terminal_shows_what_says_something(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "shows_whole", lambda: wide)
+    facts = {"event": "x", "level": "info", "logger": "a.b", "reason": None, "cost_usd": 4e-05}
+    more = ["logger=a.b", "reason=null"] if wide else []
+    assert logs.log_line(facts).split() == ["info", "x", *more, "cost_usd=0.00004"]
 
 
 def test_without_a_gateway_the_age_of_the_file_is_said(goclaw: Shell, file: Path) -> None:
