@@ -32,7 +32,8 @@ _PATIENCE_S = 4.0
 """How long a command waits for the edits that a gateway has applied."""
 
 STORED_ONLY: Final = (
-    "no gateway is running here, so nothing goes on; this is the state in the database"
+    "no gateway is running here, so nothing goes on; this is the state in the database "
+    "(start one with: goclaw run)"
 )
 
 Question = Callable[["Control"], Awaitable[T]]

@@ -75,6 +75,23 @@ def parse_moment(text: str, *, now: datetime, zone: str, also: str = "") -> date
     return ahead(at, now=now, zone=zone, shown=text)
 
 
+def clock_change(text: str, at: datetime, *, zone: str) -> str:
+    """Say that a time of day in ``text`` does not exist on its day in ``zone``, or occurs twice.
+
+    ``at`` is what ``parse_moment`` made of it. "" if the clocks do not change then.
+    """
+    given, written = _HOUR.search(text), _ISO.fullmatch(" ".join(text.lower().split()))
+    here = at.astimezone(zone_named(zone))
+    if given is None or (written is not None and written[3]):
+        return ""
+    if (int(given[1]), int(given[2])) != (here.hour, here.minute):
+        return f"clocks in {zone} skip {given[0]} on that day: it is {here:%H:%M}"
+    if here.replace(fold=0).utcoffset() == here.replace(fold=1).utcoffset():
+        return ""
+    which = "second" if here.fold else "first"
+    return f"clocks in {zone} show {given[0]} twice on that day: it is the {which} time"
+
+
 def strict_moment(text: str, *, now: datetime, zone: str = "UTC") -> datetime:
     """Parse ISO 8601 with an offset; the result is in UTC and later than ``now``.
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from goclaw_py.core.errors import BadMoment, UnknownZone
-from goclaw_py.core.time.datetimes import local_text, parse_moment, strict_moment
+from goclaw_py.core.time.datetimes import clock_change, local_text, parse_moment, strict_moment
 
 NOW = datetime(2026, 2, 25, 2, 30, tzinfo=UTC)
 """A Wednesday; 08:00 in Kolkata."""
@@ -179,3 +179,19 @@ def test_a_program_is_told_the_reason_too(text: str, reason: str) -> None:
 
 def test_a_zone_without_an_abbreviation_shows_its_offset() -> None:
     assert local_text(NOW, "America/Sao_Paulo") == "2026-02-24 23:30:00 -03"
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("2026-03-29 02:30", "clocks in Europe/Berlin skip 02:30 on that day: it is 03:00"),
+    ("2026-10-25 02:30",
+     ("clocks in Europe/Berlin show 02:30 twice on that day: it is the first time")),
+    ("2026-10-25 02:30:00+01:00", ""),
+    ("2026-10-25T00:30Z", ""),
+    ("2026-03-29 03:30", ""),
+    ("18:30", ""),
+    ("in 20m", ""),
+])  # fmt: skip
+def test_a_time_that_clocks_skip_or_repeat_is_said_to_be(text: str, words: str) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    at = parse_moment(text, now=now, zone="Europe/Berlin")
+    assert clock_change(text, at, zone="Europe/Berlin") == words

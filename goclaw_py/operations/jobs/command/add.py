@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, answer, choice, named, with_options
+from goclaw_py.cli.context import AsJson, answer, choice, named, note_stored, with_options
 from goclaw_py.core.errors import BadJob, NotAccepted, NotFound, SlugTaken
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.targets import TARGET_FORM, parse_target
-from goclaw_py.core.time.datetimes import parse_moment
+from goclaw_py.core.time.datetimes import clock_change, parse_moment
 from goclaw_py.operations.jobs.command.texts import (
     JobName,
     JobSnapshot,
@@ -176,6 +176,7 @@ def add(
         return await _described(control, wish, job)
 
     answer(ctx, ask, next_runs(as_json=as_json), create=True)
+    note_stored(ctx)
 
 
 def _named(wish: JobOptions, name: str) -> JobOptions:
@@ -294,7 +295,10 @@ def _schedule(wish: JobOptions, *, now: datetime, zone: str) -> Schedule | None:
     if len(times) > 1:
         raise typer.BadParameter(f"give one of --at, --every and --cron, not {len(times)}")
     if wish.at is not None:
-        return At(parse_moment(wish.at, now=now, zone=zone))
+        at = parse_moment(wish.at, now=now, zone=zone)
+        if change := clock_change(wish.at, at, zone=zone):
+            typer.echo(f"note: {change}", err=True)
+        return At(at)
     if wish.every is not None:
         return Every(parse_interval(wish.every))
     return None if wish.cron is None else Cron(wish.cron.strip())

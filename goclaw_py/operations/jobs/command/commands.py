@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help=HELP, no_args_is_help=True)
 
+_NO_GATEWAY = "no gateway is running here; start one with: goclaw run"
+
 app.command("list")(show.list_)
 app.command("show")(show.show)
 app.command("add")(add.add)
@@ -94,7 +96,7 @@ def run(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
         typer.echo(text)
     if not reason:
         return
-    typer.echo(f"goclaw: {'no gateway is running here' if is_away else reason}", err=True)
+    typer.echo(f"goclaw: {_NO_GATEWAY if is_away else reason}", err=True)
     raise typer.Exit(ExitCode.UNREACHABLE if is_away else ExitCode.FAILED)
 
 

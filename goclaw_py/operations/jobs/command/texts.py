@@ -19,6 +19,7 @@ from goclaw_py.core.ids import Owner
 from goclaw_py.core.outcomes import outcome_text
 from goclaw_py.core.targets import chat_of, target_text
 from goclaw_py.core.text import usd
+from goclaw_py.core.time.zones import zone as zone_named
 from goclaw_py.operations.jobs.models import JobSettingsView, Requester
 from goclaw_py.operations.jobs.operations import JobService
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, Why
@@ -115,11 +116,16 @@ def target(place: JobTarget, names: DisplayNames) -> str:
 
 
 def schedule(job: Job) -> str:
-    """Return the schedule in words; a single time is in the zone of this machine, as all times."""
+    """Return the schedule in words; a single time is in the zone of this machine, as all times.
+
+    Where clocks of the job's zone show another time, that is what was asked for, and comes first.
+    """
     once, text = job.spec.schedule, plan(job)
     # Otherwise the text is an error: another release may know the zone of the job.
     if isinstance(once, At) and text.startswith("once at "):
-        return f"once at {clock(once.at)}"
+        zone = zone_named(job.spec.zone)
+        is_same = once.at.astimezone(zone).utcoffset() == once.at.astimezone().utcoffset()
+        return f"once at {clock(once.at)}" if is_same else f"{text}; here {clock(once.at)}"
     return text
 
 
