@@ -38,6 +38,7 @@ from goclaw_py.store.backup.manifest import (
 
 _BLOCK: Final = 1 << 20
 _NOT_ONE: Final = "this is not a goclaw backup"
+_DAMAGED: Final = "the backup is damaged: the file cannot be read to its end"
 _MOST_HEADERS: Final = 1 << 20
 """The most bytes of the headers of a member; names and long paths need a few thousand."""
 _MOST_NAMES: Final = 10_000
@@ -260,10 +261,12 @@ def _shown(name: str) -> str:
 
 @contextmanager
 def _readable(
-    otherwise: str = "the backup is damaged: the file cannot be read to its end",
+    otherwise: str = _DAMAGED,
 ) -> Iterator[None]:
     """Convert errors of gzip and tar about a broken file to one sentence."""
     try:
         yield
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
+    except EOFError as error:  # the end of the compressed data is missing
+        raise BackupError(_DAMAGED) from error
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, ValueError) as error:
         raise BackupError(otherwise) from error

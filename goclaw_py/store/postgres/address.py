@@ -6,6 +6,7 @@ import configparser
 import inspect
 import os
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,6 +147,12 @@ def connecting(address: Address) -> Iterator[None]:
         words = f"there is no socket {' or '.join(sockets)}"
         raise StoreUnavailable(f"the database does not answer: {words}", cure) from error
     except ConnectionRefusedError as error:
-        raise StoreUnavailable(f"the database does not answer: {error}", cure) from error
+        place = re.search(r"\('([^']*)', (\d+)", str(error))
+        where = f"nothing listens at {place[1]} port {place[2]}" if place else str(error)
+        raise StoreUnavailable(f"the database does not answer: {where}", cure) from error
+    except socket.gaierror as error:
+        _, hosts, _ = split_hosts(address.dsn or "")
+        words = f"a host of database.url cannot be found ({hosts}): {error.strerror}"
+        raise StoreUnavailable(words, "correct it, or repair the name service") from error
     except UnicodeError:
         raise StoreError("database.url: a host is not a valid name") from None

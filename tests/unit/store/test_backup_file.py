@@ -181,7 +181,6 @@ class _Shrinking:
     [
         b"",
         b"hello",
-        b"\x1f\x8b",
         b"PK\x03\x04" + bytes(100),
         gzip.compress(b"", mtime=0),
         gzip.compress(b"no tar" * 1000, mtime=0),
@@ -191,7 +190,7 @@ class _Shrinking:
         packed(named(HEADER, b'{"kind": "other", "format": 1, "release": "1"}')),
         packed(named(HEADER, b"", tarfile.SYMTYPE)),
     ],
-    ids=range(11),
+    ids=range(10),
 )
 def test_what_is_no_backup_is_called_so(data: bytes) -> None:
     assert refusal(data) == "this is not a goclaw backup"
@@ -205,10 +204,9 @@ def test_another_format_names_the_release_that_wrote_it() -> None:
 
 def test_a_backup_that_ends_too_early_is_damaged_wherever_it_ends() -> None:
     whole = write(b"1\tsome text\n" * 200)
-    for end in range(len(whole)):
-        assert refusal(whole[:end]).startswith(
-            ("the backup is damaged", "this is not a goclaw backup")
-        )
+    # Less is not recognised as compressed.
+    for end in range(2, len(whole)):
+        assert refusal(whole[:end]).startswith("the backup is damaged")
 
 
 def rewritten(change: Callable[[bytes], bytes]) -> bytes:
