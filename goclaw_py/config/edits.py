@@ -107,8 +107,8 @@ def refusal(base: Settings, path: KeyPath) -> str:
         return "there is no such setting" + _nearest(base, path)
     if kinds not in _EDITABLE:
         return (
-            "this setting cannot be changed while the gateway runs; change it in the settings "
-            "file or a variable, and start the gateway again"
+            "this setting cannot be changed at run time; change it in the settings file or a "
+            "variable, which a gateway reads when it starts"
         )
     if missing := _missing(base, path):
         return missing

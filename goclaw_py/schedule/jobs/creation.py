@@ -220,10 +220,10 @@ def _known(rules: JobCreationRules, job: Job) -> None:
     """Raise ``BadJob`` if it names something that does not exist or that its maker may not have."""
     spec = job.spec
     if rules.agents and spec.agent not in rules.agents:
-        raise BadJob("agent", f"there is no agent {spec.agent!r}; there are {_list(rules.agents)}")
+        raise BadJob("agent", f"there is no agent {spec.agent!r}; {_list(rules.agents)}")
     if spec.source and spec.source not in rules.sources:
-        there = _list(rules.sources) or "none"
-        raise BadJob("source", f"there is no work source {spec.source!r}; there are {there}")
+        there = _list(rules.sources) if rules.sources else "no source is set"
+        raise BadJob("source", f"there is no work source {spec.source!r}; {there}")
     if isinstance(spec.payload, Program) and job.maker is not Maker.OPERATOR:
         raise BadJob("command", "only operators can create jobs that run programs")
     kind = job.policy(rules.base).session
@@ -251,9 +251,9 @@ def _reachable(rules: JobCreationRules, spec: JobSpec, before: JobSpec | None = 
     accounts = {account for channel, account in rules.places if channel == target.channel}
     if accounts:
         said = f"the channel {target.channel!r} has no account {target.account!r}"
-        raise BadJob("target", f"{said}; there are {_list(accounts)}")
+        raise BadJob("target", f"{said}; {_list(accounts)}")
     channels = _list({channel for channel, _ in rules.places})
-    raise BadJob("target", f"there is no channel {target.channel!r}; there are {channels}")
+    raise BadJob("target", f"there is no channel {target.channel!r}; {channels}")
 
 
 def _answerable(rules: JobCreationRules, spec: JobSpec, before: JobSpec | None = None) -> None:
@@ -272,7 +272,8 @@ def _model(spec: JobSpec) -> str:
 
 
 def _list(names: Collection[str]) -> str:
-    return ", ".join(sorted(names))
+    there = "there is only" if len(names) == 1 else "there are"
+    return f"{there} {', '.join(sorted(names))}"
 
 
 def _payload(rules: JobCreationRules, payload: Payload | None) -> Payload:

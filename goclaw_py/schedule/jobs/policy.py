@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final
 
@@ -281,7 +282,9 @@ def policy_with(policy: JobPolicy, overrides: Mapping[str, object]) -> JobPolicy
     changed: dict[str, object] = {}
     for key, value in normalized(overrides).items():
         if key not in _KEYS:
-            raise BadJob(key, f"no such key; there are {', '.join(sorted(_KEYS))}")
+            near = get_close_matches(key, sorted(_KEYS), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise BadJob(key, f"no such key; there are {', '.join(sorted(_KEYS))}{hint}")
         changed[key] = _read(key, value)
     return replace(policy, **changed)  # type: ignore[arg-type]  # each was read by its kind
 

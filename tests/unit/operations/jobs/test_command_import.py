@@ -232,7 +232,7 @@ def test_one_agent_can_take_all_jobs(files: Files, cron: JobControl) -> None:
     file = files.write("coder.yaml", HERDCTL)
     got = files.load(file)
     assert (got.code, cron.all()) == (1, {})
-    assert got.err.count("there is no agent 'coder'; there are main") == 3
+    assert got.err.count("there is no agent 'coder'; there is only main") == 3
     assert files.load(file, "--agent", "main").code == 0
 
 
