@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
+from urllib.parse import quote
 
 from starlette.routing import Route
 
@@ -26,6 +27,17 @@ _KINDS: Final[Mapping[str, str]] = {
     "command_line": "command line",
     "node": "gateway",
 }
+_PAGES: Final[Mapping[str, str]] = {
+    "agent": "/heartbeats/",
+    "approval": "/approvals#approval-",
+    "chat": "/people?search=",
+    "job": "/jobs/",
+    "person": "/people?search=",
+    "session": "/sessions/view?key=",
+}
+"""The pages of subjects, by the word that they begin with."""
+
+_NAMED: Final = ("chat ", "person ", "session ")
 
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:[\d.]+)?(Z|[+-]\d\d:\d\d)")
 _Value = str | datetime | None
@@ -48,8 +60,15 @@ def routes(service: PageServices) -> list[Route]:
         before = row_place(query)
         found = await service.control.audit.list(limit=SHOWN + 1, only=only, before=before)
         shown = found[:SHOWN]
+        subjects = {one.subject: _link(one.subject) for one in shown}
         return {
             "entries": [(one, _kind(one), _changes(one), one.result == OK) for one in shown],
+            "links": subjects,
+            "named": [
+                link[1]
+                for subject, link in subjects.items()
+                if link is not None and str(subject).startswith(_NAMED)
+            ],
             "next": shown[-1].id if len(found) > SHOWN else None,
             "filters": filters,
         }
@@ -58,6 +77,17 @@ def routes(service: PageServices) -> list[Route]:
     part, frame = "audit/page.html", "filtered.html"
     page = Page("/audit", "audit", "Audit log", load, params, 5.0, part=part, frame=frame)
     return service.routes(page)
+
+
+def _link(subject: str | None) -> tuple[str, str] | None:
+    """Return the page of a subject and the key of its name; None if it has no page."""
+    kind, _, name = (subject or "").partition(" ")
+    page = _PAGES.get(kind)
+    if page is None or not name:
+        return None
+    # The page of people finds them by their ids.
+    found_by = name.rpartition("/")[2] if page == _PAGES["person"] else name
+    return page + quote(found_by, safe=""), name
 
 
 def _kind(one: AuditEntry) -> str:

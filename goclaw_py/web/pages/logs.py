@@ -38,6 +38,14 @@ _MEANINGS: Final = {"warning": "busy", "error": "bad", "critical": "bad"}
 _HEAD: Final = frozenset({"timestamp", "level", "event", "session_name"})
 _OURS: Final = ("goclaw_py.", "channels.")
 _LAST: Final = ("exception", "logger")
+_PAGES: Final = {
+    "run_id": "/runs/",
+    "parent": "/runs/",
+    "job": "/jobs/",
+    "approval": "/approvals#approval-",
+}
+"""The pages of ids, by the field."""
+
 _LONG: Final = 200
 """A longer text is shown by its beginning and can be opened."""
 
@@ -151,17 +159,19 @@ def _row(line: dict[str, Any]) -> LogRow:
 
 def _field(name: str, line: dict[str, Any]) -> LogField:
     value = line[name]
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        value = ", ".join(value)
     whole = visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     path = quote(str(value), safe="")
     match name:
-        case "run_id" | "parent":
-            return LogField(name, short_id(whole), f"/runs/{path}", whole)
+        case _ if name in _PAGES:
+            return LogField(name, short_id(whole), _PAGES[name] + path, whole)
         case "session":
             shown = line.get("session_name") or display_name(str(value), KnownNames())
             shown = visible(str(shown))
             return LogField(name, first_words(shown, _LONG), f"/sessions/view?key={path}", whole)
-        case "job":
-            return LogField(name, short_id(whole), f"/jobs/{path}", whole)
+        case "occurrence" if "job" in line:
+            return LogField(name, whole, f"/jobs/{quote(str(line['job']), safe='')}")
         case "sender":
             return LogField(name, first_words(whole, _LONG), f"/logs?person={path}", whole)
         case "heartbeat_run" if "agent" in line:

@@ -76,8 +76,12 @@ async def test_fields_lead_to_their_pages(browser: Browser, logs: LogRing) -> No
     key = "agent:main:cron:a/b"
     add(logs, "one", run_id="01a2/?b", session=key, session_name="Ann", job="j1", parent="p1")
     add(logs, "two", outbox=7, inbox=8, agent="main", heartbeat_run="h1", none=None, sender="x/y/z")
+    add(logs, "three", job="j2", occurrence=5, approval="a1", occupants=["r1 (s1)", "r2 (s2)"])
     text = html.unescape((await browser.get("/logs")).text)
+    assert "r1 (s1), r2 (s2)" in text
+    assert '<a href="/jobs/j2"><bdi>5</bdi></a>' in text
     for place in (
+        "/approvals#approval-a1",
         "/runs/01a2%2F%3Fb",
         "/runs/p1",
         "/sessions/view?key=agent%3Amain%3Acron%3Aa%2Fb",
