@@ -114,18 +114,16 @@ async def _load(service: PageServices, query: Query) -> Facts:
         limit=SHOWN + 1,
         before=before,
     )
-    first = replace(wanted, before=None)
-    found, *unfinished = await asyncio.gather(
-        control.sessions.list(wanted),
-        *(control.sessions.list(replace(first, state=state)) for state in SessionState),
-    )
-    # To count all sessions reads all of them; of the unfinished ones a page says enough.
-    counts = [
-        Tab(state, min(len(some), SHOWN), len(some) > SHOWN)
-        for state, some in zip(SessionState, unfinished, strict=True)
-    ]
-    filters = replace(filters, tabs=(Tab(""), *counts))
+    # To count all sessions reads all of them; a page of each tab says enough.
+    of_tabs = [replace(wanted, before=None, state=one) for one in (None, *SessionState)]
+    asked = list(dict.fromkeys((*of_tabs, wanted)))
+    lists = dict(zip(asked, await asyncio.gather(*map(control.sessions.list, asked)), strict=True))
+    found = lists[wanted]
+    firsts = {one: lists[each] for one, each in zip(_STATES, of_tabs, strict=True)}
+    tabs = [Tab(one, min(len(some), SHOWN), len(some) > SHOWN) for one, some in firsts.items()]
+    filters = replace(filters, tabs=tuple(tabs))
     return {
+        "running": {one.key for one in firsts[SessionState.RUNNING]},
         "sessions": found[:SHOWN],
         "next": found[SHOWN - 1].cursor if len(found) > SHOWN else None,
         "filters": filters,

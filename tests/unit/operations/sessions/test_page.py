@@ -51,7 +51,8 @@ async def test_unfinished_sessions_are_counted_up_to_a_page(
 
     monkeypatch.setattr(type(control.sessions), "list", listed)
     said = await browser.says("/sessions?agent=main", "running <small>2<", "waiting <small>50+<")
-    assert "all <small>" not in said
+    assert "all <small>50+<" in said
+    assert said.count('<span class="badge busy">running</span>') == numbers[SessionState.RUNNING]
 
 
 async def test_sessions_are_searched(browser: Browser, control: FakeControl) -> None:
