@@ -49,7 +49,7 @@ class Grouping(StrEnum):
 
     AGENT = "agent"
     JOB = "job"
-    """By id; the name is the slug, as far as known."""
+    """By id; the name is that of the job, of a deleted one its slug, as far as known."""
     SENDER = "sender"
     """``channel/account/id``, or ``api``; the name is that of an approved person."""
     DAY = "day"

@@ -210,6 +210,9 @@ async def test_a_run_counts_for_its_job_also_when_that_is_gone(
     assert await names() == {JOB: "tea"}
     assert await world.a.change_job(renamed(await stored_job(world.a, job), "coffee"))
     assert await names() == {JOB: "coffee"}
+    titled = await stored_job(world.a, job)
+    assert await world.a.change_job(replace(titled, spec=replace(titled.spec, name="Tea for two")))
+    assert await names() == {JOB: "Tea for two"}
     assert await world.a.delete_job(job.id, forget=forget)
     assert await names() == last
 

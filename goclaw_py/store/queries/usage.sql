@@ -42,7 +42,7 @@ select
     sum(runs)::bigint as runs, sum(turns)::bigint as turns,
     sum(input_tokens)::bigint as input_tokens, sum(output_tokens)::bigint as output_tokens,
     sum(cached_tokens)::bigint as cached_tokens, sum(cost_usd) as cost_usd,
-    sum(unpriced)::bigint as unpriced, null as slug, null as name
+    sum(unpriced)::bigint as unpriced, null as title, null as name
 from counted
 having count(*) > 0
 union all
@@ -51,7 +51,7 @@ select
     l.runs, l.turns::bigint, l.input_tokens::bigint, l.output_tokens::bigint,
     l.cached_tokens::bigint, l.cost_usd, l.unpriced,
     coalesce(
-        (select j.slug from cron_jobs as j where j.id = l.job),
+        (select coalesce(nullif(j.name, ''), j.slug) from cron_jobs as j where j.id = l.job),
         (
             select o.slug
             from job_runs as o

@@ -72,15 +72,15 @@ class MemoryUsageSums(MemoryPart):
         names: dict[Grouping, str] = {}
         for one, value in zip(by, group, strict=True):
             if value is not None and one is Grouping.JOB:
-                names[one] = self._slug(JobId(value))
+                names[one] = self._title(JobId(value))
             elif value is not None and one is Grouping.SENDER:
                 names[one] = self._name(value)
         return {one: name for one, name in names.items() if name}
 
-    def _slug(self, job: JobId) -> str:
+    def _title(self, job: JobId) -> str:
         known = self._db.cron.jobs.get(job)
         if known is not None:
-            return known.spec.slug
+            return known.spec.title
         log = self._db.cron.log(job)
         return log[0].slug if log else ""
 

@@ -76,7 +76,7 @@ def _row(row: Row, by: Collection[Grouping], span: DaySpan) -> UsageRow:
         one: span.days[row["day"] - 1].isoformat() if one is Grouping.DAY else row[one]
         for one in by
     }
-    names = {Grouping.JOB: row["slug"], Grouping.SENDER: row["name"]}
+    names = {Grouping.JOB: row["title"], Grouping.SENDER: row["name"]}
     return UsageRow(group, _used(row), {one: name for one, name in names.items() if name})
 
 

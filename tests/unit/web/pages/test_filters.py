@@ -48,7 +48,7 @@ def test_a_text_that_a_field_does_not_accept_is_refused(name: str) -> None:
         ("/audit", {"range": "bogus"}, {"action": "job"}),
         ("/audit", {"before": "bogus"}, {"action": "job"}),
         ("/deliveries", {"show": "x", "in": "y"}, {"search": "x"}),
-        ("/jobs", {"agent": "no body"}, {"search": "y"}),
+        ("/jobs", {"agent": "no body"}, {"name": "y"}),
         ("/heartbeats", {"show": "x"}, {"agent": "main"}),
         ("/people", {"chats": "x"}, {"search": "y"}),
         ("/", {"agent": "no body"}, {"search": "y"}),
