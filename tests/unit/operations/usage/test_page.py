@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.messages import Target
 from goclaw_py.core.time.texts import duration
-from goclaw_py.runs.usage_report import DayTimes, Grouping, UsageQuery
+from goclaw_py.runs.usage_report import DayTimes, Grouping, UsageQuery, UsageReport
 from goclaw_py.web.pages.charts import BOTTOM, LEFT, TOP, WIDTH, Series, bar_chart
 from goclaw_py.web.pages.services import CACHED_FACTOR
 from tests.unit.web.fakes import FakeControl
@@ -90,6 +91,35 @@ async def test_people_are_named_and_each_chart_has_its_values_in_a_table(
     for count in ("40", "1,234"):
         assert re.search(f'data-value="[0-9]+">{count}<', text)
     assert "Messages, from" in text
+
+
+async def test_on_a_phone_rows_are_cards_with_labels(browser: Browser) -> None:
+    """Found by use: tables of 1,054 px, where other lists become cards."""
+    text = (await browser.get("/usage?by=sender&range=90d")).text
+    tables = re.findall("<table.*?</table>", text, re.DOTALL)
+    assert len(tables) == 2
+    for table in tables:
+        assert table.startswith('<table class="stack"')
+        # An amount of money needs no word.
+        cells = [one for one in re.findall("<td[^>]*>", table) if "wide" not in one]
+        unlabelled = [one for one in cells if "data-label" not in one]
+        assert len(unlabelled) == table.count("<tr>") - 1
+
+
+async def test_the_operator_is_called_so(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by use: "console browser", where Sessions says what was asked."""
+    control.named = KnownNames({Target("console", "default", "browser"): "Open invoices"})
+    report = await control.usage.report(UsageQuery((Grouping.SENDER,)))
+    row = replace(report.rows[0], group={Grouping.SENDER: "console/default/browser"})
+
+    async def reported(query: UsageQuery) -> UsageReport:
+        return replace(report, rows=(row,))
+
+    monkeypatch.setattr(type(control.usage), "report", staticmethod(reported))
+    words = "the operator <small><bdi>in Open invoices</bdi></small>"
+    await browser.says("/usage?by=sender", words)
 
 
 async def test_a_page_that_takes_long_says_so_at_once_and_is_added_up_once(
