@@ -200,9 +200,12 @@ def _find(module_name: str, attribute: str, *, key: str) -> object:
     try:
         found: object = importlib.import_module(module_name)
     except ImportError as error:
-        raise SettingError(
-            key, setting, f"{module_name} cannot be imported ({error}); {_FORM}"
-        ) from error
+        top = module_name.partition(".")[0]
+        where = f"; if {top} is a file of yours, put its folder on PYTHONPATH"
+        if not isinstance(error, ModuleNotFoundError) or error.name != top:
+            where = ""  # it was found, and cannot import something itself
+        reason = f"{module_name} cannot be imported ({error}); {_FORM}{where}"
+        raise SettingError(key, setting, reason) from error
     except (TypeError, ValueError) as error:
         # A relative or empty name: ".agent", "agent..loop".
         raise SettingError(key, setting, f"{module_name} is no module name; {_FORM}") from error

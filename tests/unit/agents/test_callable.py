@@ -238,7 +238,11 @@ async def test_a_function_needs_no_warm_up_or_close() -> None:
 @pytest.mark.parametrize(
     ("path", "wrong"),
     [
-        ("no_such_module_anywhere:run", "no_such_module_anywhere cannot be imported"),
+        (
+            "no_such_module_anywhere.loop:run",
+            "; if no_such_module_anywhere is a file of yours, put its folder on PYTHONPATH$",
+        ),
+        (f"{MODULE}.more:run", "with a module that Python can import$"),
         (f"{MODULE}:nobody", f"{MODULE} has no nobody"),
         (f"{MODULE}:instance.nobody", f"{MODULE} has no instance.nobody"),
         (f"{MODULE}:not_callable", "not_callable .* is neither callable"),
