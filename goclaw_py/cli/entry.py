@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -143,7 +144,15 @@ def _reads_text(context: typer.Context | None) -> bool:
 def _of_the_system(error: OSError) -> str:
     if error.strerror is None:
         return str(error)
-    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    cure = _SYSTEM_CURES.get(error.errno or 0)
+    return f"{text}; {cure}" if cure else text
+
+
+_SYSTEM_CURES: Final = {
+    errno.EROFS: "make it writable, or set GOCLAW_HOME to a folder that is",
+    errno.ENOSPC: "free some space",
+}
 
 
 def _read(arguments: Sequence[str]) -> list[str]:

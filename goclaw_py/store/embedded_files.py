@@ -49,7 +49,7 @@ class EmbeddedError(StoreError):
         EmbeddedError
         ├── EmbeddedMissing     its binaries are not installed
         ├── EmbeddedRefused     this user cannot run it in this folder
-        ├── EmbeddedFailed      PostgreSQL failed; contains its last log lines
+        ├── EmbeddedFailed      PostgreSQL failed; has advice, or its last log lines
         └── EmbeddedSlow        not ready in time, but still starting: try again
     """
 
@@ -66,8 +66,10 @@ class EmbeddedFailed(EmbeddedError):
     """A program of PostgreSQL exited unexpectedly. ``log`` has its last lines."""
 
     def __init__(self, what: str, log: str) -> None:
-        advice = next((f" ({words})" for sign, words in _ADVICE if sign in log), "")
-        super().__init__(f"{what}{advice}; its last log lines:\n{log or '(none)'}")
+        advice = next((words for sign, words in _ADVICE if sign in log), "")
+        # Whoever knows what to do need not read the log.
+        lines = f"; its last log lines:\n{log or '(none)'}"
+        super().__init__(f"{what}: {advice}" if advice else f"{what}{lines}")
         self.log = log
 
 

@@ -170,7 +170,8 @@ def test_a_full_disk_is_named(root: Path) -> None:
     )
     if "unshare" in done.stderr or "mount" in done.stderr:
         pytest.skip("this place allows no mounts")
-    assert "the disk is full: free some space" in done.stdout, done.stderr
+    assert done.stdout.endswith("the disk is full: free some space and start again\n"), done.stderr
+    assert done.stdout.count("\n") == 1
 
 
 # ---------------------------------------------------------------------------- anybody

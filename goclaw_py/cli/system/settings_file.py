@@ -110,7 +110,11 @@ def replace_file(
     """
     file = file.resolve()  # a symbolic link stays one
     file.parent.mkdir(parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    try:
+        number, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    except OSError as error:
+        # Its own name says nothing to who wants the file.
+        raise OSError(error.errno, error.strerror, str(file)) from error
     new = Path(name)
     try:
         with os.fdopen(number, "w", encoding="utf-8") as out:

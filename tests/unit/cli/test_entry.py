@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from goclaw_py.cli.output import table_text
 from goclaw_py.cli.terminal import fail_without_reader
 from goclaw_py.cli.tree import SECTIONS, CommandTree
 from goclaw_py.config import Settings
-from goclaw_py.core.errors import GoclawError, NoGateway, UnknownJob
+from goclaw_py.core.errors import NoGateway, UnknownJob
 from tests.unit.cli.conftest import Shell
 from tests.unit.web.fakes import FakeControl
 
@@ -238,9 +239,14 @@ def test_where_nothing_can_be_hidden_nothing_is_told(
     (NoGateway("it is gone"), "it is gone; to start one: goclaw run"),
     # It is not said twice.
     (NoGateway("none; start it with: goclaw run"), "none; start it with: goclaw run"),
+    (OSError(errno.EROFS, "Read-only file system", "/x/state"),
+     ("/x/state: Read-only file system; make it writable, or set GOCLAW_HOME to a folder that "
+      "is")),
+    (OSError(errno.ENOSPC, "No space left on device"), "No space left on device; free some space"),
+    (OSError(errno.EISDIR, "Is a directory", "/x"), "/x: Is a directory"),
 ])  # fmt: skip
 def test_an_error_names_the_command_that_helps(
-    goclaw: Shell, monkeypatch: pytest.MonkeyPatch, error: GoclawError, said: str
+    goclaw: Shell, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     def fail(cli: Cli) -> Settings:
         raise error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import tomllib
 from collections.abc import Mapping
@@ -375,7 +376,9 @@ def test_the_written_file_is_the_example_with_the_answers(tmp_path: Path) -> Non
     assert not [secret for secret in (TOKEN, KEY) if secret in text]
 
 
-def test_a_file_is_replaced_as_a_whole_and_its_copy_kept(tmp_path: Path) -> None:
+def test_a_file_is_replaced_as_a_whole_and_its_copy_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "a.toml"
     assert replace_file(file, "none") is None
     assert file.stat().st_mode & 0o777 == 0o600
@@ -395,6 +398,14 @@ def test_a_file_is_replaced_as_a_whole_and_its_copy_kept(tmp_path: Path) -> None
         replace_file(file, "four", refuse, back_up=True)
     assert file.read_text() == "three"
     assert len(list(tmp_path.iterdir())) == 3
+    monkeypatch.setattr("tempfile.mkstemp", no_room)
+    with pytest.raises(OSError, match="Read-only") as caught:
+        replace_file(file, "five")
+    assert caught.value.filename == str(file)
+
+
+def no_room(**_given: object) -> None:
+    raise OSError(errno.EROFS, "Read-only file system", "/x/.a.toml.tmp")
 
 
 def test_a_link_to_the_settings_stays_one(tmp_path: Path) -> None:
