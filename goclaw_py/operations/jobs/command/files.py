@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import codecs
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from math import isfinite
@@ -126,7 +128,7 @@ def _read_file(path: Path, *, alone: bool) -> Iterator[Definition | ImportProble
 
 def _text_of(path: Path, most: int) -> bytes:
     try:
-        with path.open("rb") as file:
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb") as file:
             raw = file.read(most + 1)
     except OSError as error:
         raise _Unreadable(error.strerror or str(error)) from error

@@ -64,7 +64,8 @@ class _Imported:
 def import_(
     ctx: typer.Context,
     paths: Annotated[
-        list[Path], typer.Argument(metavar="FILE|FOLDER", help="Files or folders to read.")
+        list[Path],
+        typer.Argument(metavar="FILE|FOLDER", help="Files or folders; - is standard input."),
     ],
     agent: Annotated[
         str | None, typer.Option(callback=maybe_named, help="Agent of all imported jobs.")

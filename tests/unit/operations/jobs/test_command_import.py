@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -507,3 +508,14 @@ def test_an_import_never_touches_the_jobs_of_others(files: Files, cron: JobContr
     files.caco()
     assert results(files.load("--json")) == {"daily-standup": "new"}
     assert hers in cron.stored()
+
+
+def test_an_export_can_come_from_a_pipe(
+    goclaw: Shell, cron: JobControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cron.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="a"))
+    exported = goclaw("jobs", "export").out
+    goclaw("jobs", "delete", "a", "--yes")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(exported.encode())))
+    assert goclaw("jobs", "import", "-").code == 0
+    assert cron.one().spec.slug == "a"
