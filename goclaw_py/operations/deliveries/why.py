@@ -90,7 +90,7 @@ async def fate_of(src: Sources, row: OutboxRow) -> Verdict:
         case OutboxState.DROPPED if row.error == _STOPPED:
             return conclude("delivery.stopped", "was cancelled by /stop before it was sent")
         case OutboxState.DROPPED:
-            return conclude("delivery.dropped", "was cancelled by an operator", retry)
+            return conclude("delivery.dropped", "was dropped by an operator", retry)
         case _:
             return await _unsent(src, row)
 

@@ -454,6 +454,16 @@ async def stopped_in_the_outbox() -> Explanation:
         return await ask(gateway, "delivery:1")
 
 
+@CASES.answer("delivery.dropped", "was dropped by an operator", "goclaw deliveries retry 1")
+async def dropped_in_the_outbox() -> Explanation:
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.channel.fail(*[NotSent("no route to host")] * 3, chat="ann")
+        await gateway.say("hello")
+        await asyncio.sleep(1)
+        await gateway.control.deliveries.drop_outbox([1])
+        return await ask(gateway, "delivery:1")
+
+
 @CASES.question("The bot says that a budget is used up")
 @CASES.answer("ended.budget", "a budget was used up", "goclaw usage")
 async def over_budget() -> Explanation:
