@@ -27,6 +27,7 @@ _EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
 _LINE = re.compile(r"\n")
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+")  # noqa: RUF001  full-width marks end sentences too
+_QUOTED = re.compile(r"(?<!\w)'([^'\n]*)'(?!\w)")
 _BLANK = re.compile(r"\s+")
 _MARKDOWN = re.compile(
     r"^ {0,3}(?:#{1,6}\s|>|```\w*)\s*"
@@ -168,6 +169,17 @@ def truncate(text: str, limit_chars: int) -> str:
     return text[: _safe_end(text, limit_chars - len(ELLIPSIS))].rstrip() + ELLIPSIS
 
 
+def truncate_middle(text: str, limit_chars: int) -> str:
+    """Shorten to at most ``limit_chars`` code points, at least 3, with an ellipsis in the middle.
+
+    Of a long path, both the folder and the name of the file stay.
+    """
+    if len(text) <= limit_chars:
+        return text
+    end = (limit_chars - len(ELLIPSIS)) // 2
+    return text[: _safe_end(text, limit_chars - len(ELLIPSIS) - end)] + ELLIPSIS + text[-end:]
+
+
 def truncate_bytes(text: str, limit_bytes: int) -> str:
     """Return the beginning of a text, at most ``limit_bytes`` of UTF-8, cut between characters."""
     text = well_formed(text)
@@ -297,6 +309,11 @@ def sentence(text: str) -> str:
     """Return a clause with a capital letter and a full stop; "" as it is."""
     ends = ("", ".", "!", "?", "…")
     return text[:1].upper() + text[1:] + ("" if text[-1:] in ends else ".")
+
+
+def curly(text: str) -> str:
+    """Return the text of an error with the quotation marks of texts in chats."""
+    return _QUOTED.sub(r"“\1”", text)
 
 
 def usd(amount: Decimal, digits: int | None = None) -> str:

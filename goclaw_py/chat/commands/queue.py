@@ -16,6 +16,8 @@ from goclaw_py.scheduler.views import RunState, RunView
 log = logging.getLogger(__name__)
 
 NOT_AN_OWNER: Final = "Only an owner can change the queue mode of this chat."
+_NOTICED_S: Final = 0.5
+"""The shortest time within which people send several messages."""
 _MODES: Mapping[str, Mode | None] = {**{mode.value: mode for mode in Mode}, "default": None}
 
 
@@ -109,8 +111,8 @@ def queue(
             f"Mode: {policy.mode.value} ({origin}): {_MEANING[policy.mode]}",
             f"Running: {len(runs) - waiting} (at most {at_once})",
             f"Waiting: {waiting} (at most {policy.capacity}; when the queue is full, {last})",
-            f"Bursts: {burst if policy.debounce_s else 'each message is its own turn'}",
-            *([_modes()] if owner else []),
+            *([f"Bursts: {burst}"] if policy.debounce_s >= _NOTICED_S else []),
+            *(_others(policy.mode) if owner else []),
         ]
     )
 
@@ -123,12 +125,16 @@ def queue_changed(mode: Mode, *, chosen: bool) -> str:
 
 def unknown_mode(word: str) -> str:
     """Return the answer to ``/queue`` with a word that is not a mode."""
-    return f"There is no queue mode “{texts.snippet(word)}”. {_modes()}"
+    names = ", ".join(mode for mode in Mode if mode is not Mode.FOLLOWUP)
+    modes = f"Modes: {names}; /queue default restores the settings."
+    return f"There is no queue mode “{texts.snippet(word)}”. {modes}"
 
 
-def _modes() -> str:
-    modes = ", ".join(mode for mode in Mode if mode is not Mode.FOLLOWUP)
-    return f"Modes: {modes}; /queue default restores the settings."
+def _others(present: Mode) -> list[str]:
+    """Return what the other modes are for, a line for each."""
+    others = [mode for mode in Mode if mode not in (Mode.FOLLOWUP, present)]
+    lines = [f"- {mode.value}: {_MEANING[mode]}" for mode in others]
+    return ["Other modes:", *lines, "/queue default restores the settings."]
 
 
 _MEANING: Mapping[Mode, str] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
+from goclaw_py.core.display_names import operator_in
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.targets import target_text
@@ -25,9 +26,11 @@ def who(message: InboundMessage, *, owner: bool, session: SessionKey, alerts: st
     known = f"{name} ({at})" if name and at else name or at
     role = "owner" if owner else "guest"
     you = f"{known}, {role}" if known else f"{'an' if owner else 'a'} {role}"
+    you_are = "" if operator_in(message.target) else f"you are {sender.id}, and "
     lines = [
         f"You are {you}." + (f" {alerts}" if alerts else ""),
-        f"In the settings you are {sender.id}, and this chat is {target_text(message.target)}.",
+        # In the web chat and the terminal everybody is the operator, and the id that of the chat.
+        f"In the settings {you_are}this chat is {target_text(message.target)}.",
     ]
     if owner:
         lines.append(f"Session: {session}")

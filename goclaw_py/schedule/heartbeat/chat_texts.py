@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.core.errors import HeartbeatError
-from goclaw_py.core.text import sentence, truncate
+from goclaw_py.core.text import curly, sentence, truncate
 from goclaw_py.core.time.texts import ChatZone, rough
 from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, Item, parse, with_item
 from goclaw_py.schedule.heartbeat.checklist.intervals import FORMS
@@ -185,7 +185,7 @@ def unknown_action(word: str) -> str:
 
 def refused(error: HeartbeatError) -> str:
     """Return the reason of a refusal, as a sentence."""
-    return sentence(truncate(" ".join(str(error).split()), _REASON_CHARS))
+    return sentence(truncate(" ".join(curly(str(error)).split()), _REASON_CHARS))
 
 
 def _item(text: str, most: int = ITEM_CHARS) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 from goclaw_py.chat.outbound.ok_token import NO_REPLY, is_silent, without_token
 from goclaw_py.core.display_names import KnownNames, address, display_name, short_id
 from goclaw_py.core.errors import JobError, NotYours, TooManyJobs, UnknownJob
-from goclaw_py.core.text import clause, sentence, truncate
+from goclaw_py.core.text import clause, curly, sentence, truncate
 from goclaw_py.core.time.texts import ChatZone, friendly, named, rough, weekday, zone_or_utc
 from goclaw_py.schedule.jobs.execution_models import UnreportedOccurrence, Why
 from goclaw_py.schedule.jobs.models import Job, JobSpec, JobState, Notify
@@ -345,7 +345,7 @@ def refused(error: JobError) -> str:
             most = "1 job" if error.most == 1 else f"{error.most} jobs"
             return f"The limit of {most} is reached. Delete a job first."
         case _:
-            return _sentence(str(error))
+            return _sentence(curly(str(error)))
 
 
 def done(title: str) -> str:

@@ -249,7 +249,7 @@ async def test_a_refusal_is_explained_in_one_sentence(chats: Chats, text: str) -
         await chats.ask(text)
     chats.service.broken = None
     del chats.service.items[MAIN_AGENT]
-    assert await chats.ask(text) == "There is no agent 'main'."
+    assert await chats.ask(text) == "There is no agent “main”."
 
 
 async def test_a_heartbeat_is_switched_off_and_on(chats: Chats) -> None:

@@ -57,14 +57,19 @@ async def test_without_a_word_it_tells_mode_numbers_and_what_else_there_is() -> 
     agent = ScriptedAgent(otherwise=lambda _: Block())
     async with a_process(agent, Ways(direct=policy)) as gateway:
         await gateway.say("works", "waits", "waits too")
-        mode, *numbers, modes = (await gateway.ask("/queue")).splitlines()
+        mode, *numbers, head, queue, interrupt, collect, back = (
+            await gateway.ask("/queue")
+        ).splitlines()
         assert mode.startswith("Mode: steer (from the settings): a new message is added to the run")
         assert numbers == [
             "Running: 1 (at most 1 at a time)",
             "Waiting: 2 (at most 7; when the queue is full, new ones are rejected)",
-            "Bursts: each message is its own turn",
         ]
-        assert modes.startswith("Modes: queue, interrupt, collect, steer; /queue default")
+        assert head == "Other modes:"
+        assert queue == "- queue: messages wait for their turn"
+        assert interrupt.startswith("- interrupt: a new message stops the running task")
+        assert collect == "- collect: waiting messages are merged into one turn"
+        assert back == "/queue default restores the settings."
 
 
 async def test_it_tells_that_the_mode_was_chosen_here_and_that_the_context_is_full() -> None:
@@ -105,7 +110,7 @@ async def test_a_button_below_queue_is_for_owners() -> None:
     async with with_strangers(ways) as gateway:
         answer = await gateway.ask("/queue")
         assert not any(sent.buttons for sent in gateway.channel.sent)
-        assert "Modes:" not in answer
+        assert "modes:" not in answer
         await pressed(gateway, "steer")
         await asyncio.sleep(30)
         answered = [one for one in gateway.channel.signals if isinstance(one, PressAnswered)]
