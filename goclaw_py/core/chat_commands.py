@@ -178,7 +178,7 @@ _OWNER_BUTTONS: Final = (((AccessAction.OWNER, "👑 Yes, as owner"), (AccessAct
 
 _APPROVAL_BUTTONS: Final = {
     Decision.ONCE: "✅ Allow once",
-    Decision.SESSION: "✅ Allow for this session",
+    Decision.SESSION: "✅ Allow for this conversation",
     Decision.ALWAYS: "✅ Always allow",
     Decision.DENY: "🚫 Deny",
     Decision.HAPPENED: "✅ It happened",
@@ -201,7 +201,7 @@ MENU: tuple[tuple[str, str], ...] = (
     ("stop", "Stop the oldest task that is running"),
     ("stopall", "Stop everything and empty the queue"),
     ("status", "Show what is running and waiting"),
-    ("approve", "Allow the tool call that waits: once, session or always"),
+    ("approve", "Allow the tool call that waits: once, conversation or always"),
     ("deny", "Do not allow the tool call that waits"),
     ("new", "Stop everything and forget this conversation"),
     ("undo", "Remove the last turn from this conversation"),

@@ -160,7 +160,7 @@ class ChatStore(Protocol):
     async def asides(self, session: SessionKey, *, limit: int = 50) -> list[Aside]:
         """Return what stands beside the history of a session since its last reset, in order.
 
-        The newest ``limit`` of each kind. Questions to people are not among them.
+        The newest ``limit`` of each kind. Of questions to people only those of other conversations.
         """
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:

@@ -110,7 +110,7 @@ def answered(
     question: OutboundMessage, external_id: str, decision: Decision, by: str
 ) -> OutboundMessage:
     """Return a message that asked about a tool call, edited to show the answer."""
-    text = f"{question.text}\n\n{approval_texts.answer(decision, by)}"
+    text = approval_texts.answered(question.text, decision, by)
     return OutboundMessage(question.target, text, draft=external_id)
 
 

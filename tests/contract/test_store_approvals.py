@@ -17,7 +17,7 @@ from goclaw_py.core.approvals import (
     about_approval,
 )
 from goclaw_py.core.ids import ApprovalId, RunId, SessionKey
-from goclaw_py.core.messages import Button, OutboundMessage
+from goclaw_py.core.messages import Button, OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.run_steps import DecisionStep, NewMessagesStep, ResponseStep
@@ -40,6 +40,7 @@ from tests.support.harness import until
 from tests.support.stores import (
     AGENT,
     ANN,
+    BOB,
     PLACES,
     T0,
     A,
@@ -387,3 +388,27 @@ async def test_a_draft_that_the_question_removes_is_not_continued(world: World) 
     await world.a.decide_approval(ApprovalId("q1"), Decision.ONCE, by="Ann", now=at(12))
     begun = await world.a.begin_run(new_run("r2", row, started_at=at(14)), node=A)
     assert begun.draft is None
+
+
+async def test_a_conversation_has_the_questions_of_others_and_what_waits_elsewhere(
+    world: World,
+) -> None:
+    """CHAN-9: its own questions have a card; of those of others, and of its waits, it has none."""
+    about = about_approval(ApprovalId("q1"))
+    await world.accept(BOB)
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    asked = replace(say("May I?"), buttons=((Button("Yes", "x"),),), alert=about)
+    say_all = asked, replace(asked, target=BOB), replace(say("I wait."), alert=about)
+    end = replace(asking("r1", question()), say=say_all)
+    await world.a.finish_run(end, node=A)
+    for target in (ANN, BOB):
+        while (out := await world.a.claim_next(target, node=A, now=at(13))) is not None:
+            await world.a.mark_sent(out, f"m{out.id}", now=at(13))
+
+    async def beside(target: Target) -> list[str]:
+        return [one.text for one in await world.b.asides(key_of(target))]
+
+    assert (await beside(ANN), await beside(BOB)) == (["I wait."], ["May I?"])
+    await world.a.decide_approval(ApprovalId("q1"), Decision.ONCE, by="Ann", now=at(14))
+    assert (await beside(ANN), await beside(BOB)) == ([], [])

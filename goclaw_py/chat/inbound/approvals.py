@@ -40,6 +40,7 @@ from goclaw_py.runs.session_settings import SessionSettings
 _TYPED = {
     "": Decision.ONCE,
     "once": Decision.ONCE,
+    "conversation": Decision.SESSION,
     "session": Decision.SESSION,
     "always": Decision.ALWAYS,
 }
@@ -98,9 +99,6 @@ class ToolApprovals:
                 for place in await retry_until_available(self._owners_chats)
                 if known.account in ("", _account(place))
             ]
-            if here is not None:
-                waits = approval_texts.waits_elsewhere(job, asks_owners=bool(places))
-                say.append(OutboundMessage(here, waits))
         for request in needed.requests:
             shown = replace(request, arguments=self._hide(request.arguments))
             approval_id = ApprovalId(secrets.token_hex(8))
@@ -120,6 +118,9 @@ class ToolApprovals:
             text = approval_texts.question(shown, context)
             buttons = approval_buttons(request.decisions, approval_id)
             about = about_approval(approval_id)
+            if asked is None and here is not None:
+                waits = approval_texts.waits_elsewhere(shown, job, asks_owners=bool(places))
+                say.append(OutboundMessage(here, waits, alert=about))
             say += [OutboundMessage(place, text, buttons=buttons, alert=about) for place in places]
         return Questions(tuple(approvals), tuple(say))
 

@@ -14,15 +14,25 @@ from goclaw_py.core.approvals import (
     Decision,
 )
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.text import truncate, visible_line
+from goclaw_py.core.text import count, truncate, truncate_middle, utf16_len, visible_line
 
 _VALUE_CHARS = 300
+_GIVEN_CHARS = 120
+_CALL_UNITS = 2_500
+"""What a question shows of a call, in UTF-16 units: all of it is one message of 4,096 units."""
+_LINES_SHOWN = 12
+_LAST_SHOWN = 3
+_INDENT = 40
+_OF_OTHERS = ("Chat: ", "Job: ")
+_OF_CONVERSATION = ("Chat: conversation ", "Chat: direct chat (console)")
+"""How questions of the web chat begin their line about the chat."""
+_QUESTIONS = ("🔐", "❓")
 _LONG_VALUE_CHARS = 2000
 _MOST_VALUES = 15
 
 _ANSWERS: Final[Mapping[Decision, str]] = {
     Decision.ONCE: "✅ Allowed once by {by}.",
-    Decision.SESSION: "✅ Allowed for this session by {by}.",
+    Decision.SESSION: "✅ Allowed for this conversation by {by}.",
     Decision.ALWAYS: "✅ Always allowed by {by}.",
     Decision.DENY: "🚫 Denied by {by}.",
     Decision.HAPPENED: "✅ It happened, says {by}.",
@@ -35,23 +45,48 @@ _ANSWERS: Final[Mapping[Decision, str]] = {
 NOT_ALLOWED = "Only an owner may answer this."
 TOO_LATE = "⌛ This has been answered already, or nobody answered in time."
 NOTHING_WAITS = "No tool call waits for an approval here."
-USAGE = "Use /approve, /approve session, /approve always, or /deny."
+USAGE = "Use /approve, /approve conversation, /approve always, or /deny."
 ALWAYS_NOT_ALLOWED = "Only an owner may always allow a tool."
 LOOK = "Please read the rule first."
 NOT_DECIDED = "Nothing was decided."
-WAITS_FOR_OPERATOR = "⏳ I need an approval before I can go on. My operator can give it."
-WAITS_ELSEWHERE = "⏳ I need an approval before I can go on. I have asked the owner."
+_WAITS = "⏳ I need an approval before I can go on: "
+_ASKED_OWNER = "I have asked the owner."
+_OPERATOR_CAN = "My operator can give it."
+
+_ANSWERS_ELSEWHERE: Final[Mapping[Decision, str]] = {
+    Decision.DENY: "🚫 The {who} did not allow it.",
+    Decision.EXPIRED: "⌛ The {who} did not answer in time, so it was not done.",
+    Decision.STOPPED: _ANSWERS[Decision.STOPPED],
+}
+"""The answers as the chat reads them in which nobody could give one; others allow the call."""
 
 
-def waits_elsewhere(job: str, *, asks_owners: bool) -> str:
+def waits_elsewhere(request: ApprovalRequest, job: str, *, asks_owners: bool) -> str:
     """Return what a chat is told in which nobody may answer the question of a run."""
-    text = WAITS_ELSEWHERE if asks_owners else WAITS_FOR_OPERATOR
+    given = truncate_middle(arguments_line(request.arguments), _GIVEN_CHARS)
+    call = f"{request.tool} ({given})" if given else request.tool
+    text = f"{_WAITS}{call}. {_ASKED_OWNER if asks_owners else _OPERATOR_CAN}"
     return f"“{job}”: {text}" if job else text
 
 
+def answered(text: str, decision: Decision, by: str) -> str:
+    """Return a message about a call with the answer, for those who were asked, or who wait."""
+    if _WAITS not in text or text.startswith(_QUESTIONS):
+        return f"{text}\n\n{answer(decision, by)}"
+    who = "owner" if text.endswith(_ASKED_OWNER) else "operator"
+    said = _ANSWERS_ELSEWHERE.get(decision, "✅ The {who} allowed it.").format(who=who)
+    return f"{text}\n\n{said}"
+
+
 def question(request: ApprovalRequest, context: ApprovalContext) -> str:
-    """Return the question to people, with the call in readable form, who asks and for what."""
-    call = f"{request.tool}\n{_arguments(request.arguments)}".rstrip()
+    """Return the question to people, with the call in readable form, who asks and for what.
+
+    If values are shortened, it says where all of the call is.
+    """
+    values, is_whole = _values(request.arguments)
+    call = f"{request.tool}\n{values}".rstrip()
+    if not is_whole:
+        call += "\n(Shortened. All of it is on the page Approvals.)"
     facts = "\n".join(f"{label}: {words}" for label, words in about(context))
     job = f"Job “{context.job}”: " if context.job else ""
     if request.uncertain:
@@ -76,7 +111,7 @@ def about(context: ApprovalContext) -> list[tuple[str, str]]:
         if number
     ]
     known = [(label, words) for label, words in facts if words]
-    return [*known, ("Before", ", ".join(before) or "not asked about in this session")]
+    return [*known, ("Before", ", ".join(before) or "not asked about in this conversation")]
 
 
 def rule(agent: AgentName, tool: str) -> str:
@@ -106,9 +141,15 @@ def ends_with_answer(text: str) -> bool:
 
 
 def without_question(text: str) -> str:
-    """Return an answered question as its tool and the answer; any other text as it is."""
+    """Return an answered question as its tool and the answer; any other text as it is.
+
+    That of another chat, or of a job, stays as it is: who asked is read nowhere else.
+    """
     question, _, said = text.rpartition("\n\n")
-    if not question.startswith(("🔐", "❓")) or not ends_with_answer(text):
+    facts = question.rpartition("\n\n")[2].split("\n")
+    if any(one.startswith(_OF_OTHERS) and not one.startswith(_OF_CONVERSATION) for one in facts):
+        return text
+    if not question.startswith(_QUESTIONS) or not ends_with_answer(text):
         return text
     tool = question.partition("\n\n")[2].partition("\n")[0]
     return f"{tool}: {said}"
@@ -123,7 +164,7 @@ def typed_answers(decisions: Collection[Decision]) -> str:
     """Return how to answer a question with these answers in a chat without buttons."""
     if Decision.AGAIN in decisions:
         return "Answer with /approve to call it again, or /deny to skip it."
-    return "Answer with /approve, /approve session, /approve always, or /deny."
+    return "Answer with /approve, /approve conversation, /approve always, or /deny."
 
 
 def waiting(approval: Approval) -> str:
@@ -155,7 +196,7 @@ def arguments_line(given: str) -> str:
 
 
 def _arguments(arguments: str) -> str:
-    """Return arguments one to a line, each cut to a readable length."""
+    """Return arguments one to a line, each on one line of a readable length."""
     try:
         given = json.loads(arguments)
         values = given.items() if isinstance(given, dict) else ()
@@ -169,6 +210,47 @@ def _arguments(arguments: str) -> str:
     if len(given) > _MOST_VALUES:
         lines.append(f"  and {len(given) - _MOST_VALUES} more")
     return "\n".join(lines)
+
+
+def _values(arguments: str) -> tuple[str, bool]:
+    """Return arguments with the lines of their values, and whether nothing is left out."""
+    try:
+        named = json.loads(arguments)
+    except (ValueError, RecursionError):  # no JSON, or nested too deep
+        named = None
+    if not isinstance(named, dict):
+        return _value(arguments), len(arguments) <= _VALUE_CHARS
+    blocks: list[str] = []
+    is_whole, room = True, _CALL_UNITS
+    for name, value in named.items():
+        lines, is_all = _lines(_text(value))
+        label = f"  {_value(name)}:"
+        # What a value says must not look like what is below the call.
+        block = "\n".join([label, *(f"  │ {line}".rstrip() for line in lines)])
+        if len(lines) <= 1:
+            block = " ".join([label, *lines])
+        room -= utf16_len(block)
+        if len(blocks) == _MOST_VALUES or (room < 0 and blocks):
+            blocks.append(f"  and {len(named) - len(blocks)} more")
+            return "\n".join(blocks), False
+        blocks.append(block)
+        is_whole = is_whole and is_all
+    return "\n".join(blocks), is_whole
+
+
+def _lines(text: str) -> tuple[list[str], bool]:
+    """Return the lines of a value, shortened in the middle, and whether all of it is there."""
+    whole = [
+        " " * min(len(line) - len(line.lstrip()), _INDENT) + visible_line(line)
+        for line in text.strip("\r\n").splitlines()
+    ]
+    most = _VALUE_CHARS if len(whole) == 1 else _VALUE_CHARS // 3
+    lines = [truncate_middle(line.rstrip(), most) for line in whole]
+    left = len(lines) - _LINES_SHOWN
+    if left > 0:
+        end = len(lines) - _LAST_SHOWN
+        lines[end - left : end] = [f"… {count(left, 'more line')} …"]
+    return lines, left <= 0 and all(len(line) <= most for line in whole)
 
 
 def _text(value: object) -> str:

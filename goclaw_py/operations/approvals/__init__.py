@@ -12,15 +12,17 @@ effects. For `models` agents.
 - A call that needs approval ends its run (`interrupted`, reason `approval`): it holds no slot, its
   messages wait in state `waiting` (for a job: its occurrence, CRON-10), other messages are handled
   as ever. The other calls of the same response are made.
-- **Asking.** The chat gets the call in readable form, secrets masked, with buttons: allow once, for
-  this session (until `/new`), always, deny. It also says who asks (names, and who is a guest), in
+- **Asking.** The chat gets the call in readable form, values with their lines and shortened in the
+  middle (then the question says where all of it is), secrets masked, with buttons: allow once, for
+  this conversation (until `/new`), always, deny. It also says who asks (and who is a guest), in
   which chat, for which job, the first words of the request, and how often the tool was allowed and
   denied in the session; so do page, CLI and API. A draft of the run is removed: the answer comes as
   a new message. In a direct chat of somebody who is no owner the owners of the account are asked,
   each once, in the chats that they used last; without a chat, and if its account has no owners (as
   the web chat), all owners are. A job asks in the chat of its target, with its name. Also `/approve
-  [once|session|always]` and `/deny` for the oldest question of the chat, CLI, API and dashboard;
-  there a grant can be revoked.
+  [once|conversation|always]` and `/deny` for the oldest question of the chat, CLI, API and
+  dashboard; there a grant can be revoked. A chat in which nobody may answer is told for which call
+  its run waits, and then what was decided.
 - **Always** is allowed only after a look at the rule that it adds (agent, tool, for whom), and
   only by owners: a second button in the same message, with a way back; `/approve always TOOL`; a
   page; a question of the CLI (`--yes` in scripts); `rule` in the API, without which the error has

@@ -26,7 +26,7 @@ _MOST_WAITING: Final = 200
 
 LABELS: Final = {
     Decision.ONCE: "Allow once",
-    Decision.SESSION: "Allow for this session",
+    Decision.SESSION: "Allow for this conversation",
     Decision.ALWAYS: "Always allow …",
     Decision.DENY: "Deny",
     Decision.HAPPENED: "It happened",

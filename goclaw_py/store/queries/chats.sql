@@ -163,7 +163,8 @@ limit $3;
 -- name: asides
 -- What was said in the chat of a session since its last reset and is in no history, the newest $2 of
 -- each kind: commands that were typed; messages that no run, job or heartbeat has written, except
--- questions; messages of failed runs among the newest $2 runs.
+-- questions; those of tool calls that wait, unless this session may answer its own; messages of failed
+-- runs among the newest $2 runs.
 with here as (
     select
         s.key, s.channel, s.account, s.chat,
@@ -203,6 +204,25 @@ cross join lateral (
           and alert is null
         order by id desc
         limit $2
+    )
+    union all
+    (
+        select o.created_at, 'assistant', o.text, o.external_id, null, null, false, o.id
+        from (
+            select id, session
+            from approvals
+            where decision is null
+            order by expires_at desc
+            limit $2
+        ) as q
+        cross join lateral (
+            select id, created_at, external_id, message ->> 'text' as text
+            from outbox
+            where alert = 'approval:' || q.id and (state = 'sent') is true
+              and channel = here.channel and account = here.account and chat = here.chat
+              and (q.session <> here.key or message ->> 'buttons' is null)
+            offset 0
+        ) as o
     )
     union all
     (

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from goclaw_py.core.approvals import about_approval
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Role, Target, TopicState
 from goclaw_py.core.outcomes import Outcome
@@ -55,7 +56,12 @@ class MemoryChats(MemoryPart):
             and one.message.press is None
             for text, external_id in [(one.message.text, one.message.external_id)]
         ]
-        alone, of_failed = [], []
+        alone, waiting, of_failed = [], [], []
+        asking = {
+            about_approval(one.id): one.session
+            for one in (record.approval for record in self._db.approvals.questions.values())
+            if one.decision is None
+        }
         for row in self._db.outbox.values():
             said = row.message
             aside = Aside(
@@ -72,11 +78,15 @@ class MemoryChats(MemoryPart):
             has_author = said.run_id or said.occurrence or said.heartbeat_run or said.alert
             if row.state is not OutboxState.SENT:
                 continue
-            if is_ours and row.session in (None, here.key) and not has_author:
+            waits = asking.get(said.alert)
+            if is_ours and waits is not None and (waits != here.key or not said.buttons):
+                waiting.append(line)
+            elif is_ours and row.session in (None, here.key) and not has_author:
                 alone.append(line)
             elif said.run_id in failed:
                 of_failed.append(line)
-        found = sorted([*typed[-limit:], *alone[-limit:], *of_failed], key=lambda one: one[:3])
+        lines = [*typed[-limit:], *alone[-limit:], *waiting, *of_failed]
+        found = sorted(lines, key=lambda one: one[:3])
         return [one for at, _, _, one in found if at >= since and one.text]
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:

@@ -200,7 +200,7 @@ def test_above_an_input_line_each_answer_is_written_once_as_markdown(
 
 
 QUESTION = "🔐 May I call this tool?\n\npay\n  amount: 5"
-HOW = "Answer with /approve, /approve session, /approve always, or /deny."
+HOW = "Answer with /approve, /approve conversation, /approve always, or /deny."
 
 
 def asks(*decisions: Decision) -> TerminalMessage:

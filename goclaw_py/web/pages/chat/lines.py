@@ -129,7 +129,18 @@ def lines_of(
     beside = _asides([one for one in asides if one.run_id in shown], history, by_id)
     # Of a turn that was stopped while it asked, the line of the turn says so.
     stopped = {one.at for one in history if _NOTES.get(_note(one.entry.text)) is Outcome.CANCELLED}
+    unanswered = {
+        one.entry.at: one.text.partition(":")[0]
+        for one in beside
+        if one.is_answered and one.entry.at in stopped
+    }
     beside = [one for one in beside if not (one.is_answered and one.entry.at in stopped)]
+    found = [
+        replace(one, problem=f"{one.problem} It had asked to call {unanswered[one.entry.at]}.")
+        if one.problem and one.entry.at in unanswered
+        else one
+        for one in found
+    ]
     found = [*_without_explained(found, beside), *beside]
     begun: dict[RunId | None, datetime] = {}
     for line in found:

@@ -33,11 +33,12 @@ CALL = "🔐 May I call this tool?\n\npay\n  to: Bob\n  amount: 5\n\n"
 
 def asked_for(request: str, person: str = "Ann", before: str = "") -> str:
     """The question about ``PAY`` in a direct chat."""
-    before = before or "not asked about in this session"
+    before = before or "not asked about in this conversation"
     chat = f"From: {person}\nChat: direct chat (telegram)"
     return f"{CALL}{chat}\nRequest: {request}\nBefore: {before}"
 
 
+WAITS = "⏳ I need an approval before I can go on: pay (to: Bob, amount: 5)."
 QUESTION = asked_for("pay Bob")
 ASKS = Ways(main_lane=1)
 
@@ -114,7 +115,7 @@ async def test_a_call_is_asked_about_with_buttons_and_goes_on_after_the_answer()
         asked = await question(gateway)
         assert asked.text == QUESTION
         assert [[button.text for button in row] for row in asked.buttons] == [
-            ["✅ Allow once"], ["✅ Allow for this session"], ["✅ Always allow"], ["🚫 Deny"],
+            ["✅ Allow once"], ["✅ Allow for this conversation"], ["✅ Always allow"], ["🚫 Deny"],
         ]  # fmt: skip
         await gateway.gateway.accept([press(asked, "once")])
         await until(lambda: "paid: once" in texts(gateway))
@@ -246,7 +247,7 @@ async def test_a_question_says_what_was_answered_before() -> None:
     ("typed", "answer", "after"),
     [
         ("/approve", "pay: ✅ Allowed once by Ann.", "paid: once"),
-        ("/approve session", "pay: ✅ Allowed for this session by Ann.", "paid: session"),
+        ("/approve conversation", "pay: ✅ Allowed for this conversation by Ann.", "paid: session"),
         (
             "/approve always",
             approval_texts.rule_question(MAIN_AGENT, "pay", "/approve always pay"),
@@ -396,7 +397,8 @@ async def test_a_guest_may_not_answer_so_the_owners_are_asked() -> None:
         await gateway.say("pay Bob", chat="bob")
         asked = await question(gateway, "ann")
         assert asked.text == asked_for("pay Bob", "Bob (guest)")
-        await until(lambda: approval_texts.WAITS_ELSEWHERE in texts(gateway, "bob"))
+        waits = f"{WAITS} I have asked the owner."
+        await until(lambda: waits in texts(gateway, "bob"))
         forged = replace(asked, target=replace(asked.target, chat="bob"))
         await gateway.gateway.accept([press(forged, "once")])
         await until(lambda: bool(toasts(gateway)))
@@ -405,8 +407,13 @@ async def test_a_guest_may_not_answer_so_the_owners_are_asked() -> None:
         await gateway.access_control.refresh()
         await gateway.gateway.accept([press(asked, "once")])
         await asyncio.sleep(60)
-        (waits,) = await gateway.store.approvals()
-        assert waits.decision is None
+        (waiting,) = await gateway.store.approvals()
+        assert waiting.decision is None
+        await gateway.store.decide_approval(
+            waiting.id, Decision.DENY, by="Ann", now=gateway.clock.now()
+        )
+        denied = f"{waits}\n\n🚫 The owner did not allow it."
+        await until(lambda: denied in texts(gateway, "bob"))
 
 
 async def test_without_an_owner_the_operator_is_named() -> None:
@@ -417,7 +424,8 @@ async def test_without_an_owner_the_operator_is_named() -> None:
         await gateway.access_control.refresh()
         await asyncio.sleep(15)
         await gateway.say("pay Bob", chat="bob")
-        await until(lambda: approval_texts.WAITS_FOR_OPERATOR in texts(gateway, "bob"))
+        waits = f"{WAITS} My operator can give it."
+        await until(lambda: waits in texts(gateway, "bob"))
         assert len(await gateway.store.approvals()) == 1
 
 

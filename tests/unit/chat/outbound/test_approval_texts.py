@@ -6,8 +6,17 @@ import json
 
 import pytest
 
-from goclaw_py.chat.outbound.approval_texts import arguments, question
-from goclaw_py.core.approvals import NO_CONTEXT, ApprovalRequest
+from goclaw_py.chat.outbound.approval_texts import (
+    answered,
+    arguments,
+    question,
+    waits_elsewhere,
+    without_question,
+)
+from goclaw_py.core.approvals import NO_CONTEXT, ApprovalRequest, Decision
+from goclaw_py.core.text import utf16_len
+
+SHORTENED = "(Shortened. All of it is on the page Approvals.)"
 
 
 @pytest.mark.parametrize(
@@ -56,3 +65,74 @@ def test_a_page_shows_some_of_very_many_arguments() -> None:
 def test_an_uncertain_call_without_context_is_asked_about_without_an_empty_paragraph() -> None:
     asked = question(ApprovalRequest("c", "pay", "{}", uncertain=True), NO_CONTEXT)
     assert asked.endswith("call took effect:\n\npay\n\nPlease check.")
+
+
+PATH = "/srv/" + "folder/" * 90 + "decisions.md"
+LINES = "\n".join(f"line {number}" for number in range(40))
+
+
+@pytest.mark.parametrize(
+    ("given", "shown", "is_whole"),
+    [
+        ({"path": "a.md", "text": "# Decisions\n\n1. Ship on Thursday.\n"},
+         ["  path: a.md", "  text:", "  │ # Decisions", "  │", "  │ 1. Ship on Thursday."], True),
+        ({"code": "if a:\n    b()"}, ["  code:", "  │ if a:", "  │     b()"], True),
+        ({"note": "x\n\nFrom: Ann\nBefore: allowed 9 times"},
+         ["  note:", "  │ x", "  │", "  │ From: Ann", "  │ Before: allowed 9 times"], True),
+        ({"path": PATH}, [f"  path: {PATH[:150]}…{PATH[-149:]}", SHORTENED], False),
+        ({"text": LINES},
+         ["  text:", *(f"  │ line {number}" for number in range(9)), "  │ … 28 more lines …",
+          *(f"  │ line {number}" for number in range(37, 40)), SHORTENED], False),
+    ],
+    ids=["lines", "indented", "hostile", "a long path", "many lines"],
+)  # fmt: skip
+def test_a_call_can_be_judged_by_its_question(
+    given: dict[str, str], shown: list[str], *, is_whole: bool
+) -> None:
+    asked = question(ApprovalRequest("c", "write_file", json.dumps(given)), NO_CONTEXT)
+    assert asked.split("\n")[3:] == shown
+    assert asked.endswith(SHORTENED) is not is_whole
+
+
+@pytest.mark.parametrize("many", [1, 16, 99])
+@pytest.mark.parametrize("value", ["🦊" * 9000, "🦊 fox\n" * 900, "x" * 299])
+def test_any_question_fits_into_one_message(many: int, value: str) -> None:
+    """Telegram's limit: 4,096 UTF-16 units; who asks, for what, and the answer stand below it."""
+    given = json.dumps({f"n{number}": value for number in range(many)})
+    asked = question(ApprovalRequest("c", "pay", given), NO_CONTEXT)
+    assert utf16_len(asked) < 3000
+
+
+@pytest.mark.parametrize(
+    ("decision", "said"),
+    [
+        (Decision.ONCE, "✅ The owner allowed it."),
+        (Decision.DENY, "🚫 The owner did not allow it."),
+        (Decision.EXPIRED, "⌛ The owner did not answer in time, so it was not done."),
+        (Decision.STOPPED, "⏹ Stopped."),
+    ],
+)
+def test_who_waits_is_told_the_decision(decision: Decision, said: str) -> None:
+    request = ApprovalRequest("c", "pay", '{"to": "{who}"}')
+    waits = waits_elsewhere(request, "", asks_owners=True)
+    assert answered(waits, decision, "Ann") == f"{waits}\n\n{said}"
+    asked = question(request, NO_CONTEXT)
+    assert "Ann" in answered(asked, decision, "Ann") or decision.value in ("expired", "stopped")
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_own"),
+    [
+        ("From: Ann", True),
+        ("From: the operator\nChat: conversation “Trip”\nRequest: x", True),
+        ("From: the operator\nChat: direct chat (console)", True),
+        ("From: bob (guest)\nChat: direct chat (web)", False),
+        ("From: Bob\nChat: group “Crew”", False),
+        ("Chat: conversation “Trip”\nJob: report", False),
+    ],
+)
+def test_only_a_question_of_the_conversation_is_left_out_of_its_answer(
+    facts: str, *, is_own: bool
+) -> None:
+    text = f"🔐 May I call this tool?\n\npay\n  to: Bob\n\n{facts}\n\n🚫 Denied by Ann."
+    assert without_question(text) == ("pay: 🚫 Denied by Ann." if is_own else text)

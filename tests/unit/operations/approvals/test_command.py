@@ -77,7 +77,7 @@ def test_a_rule_is_confirmed_in_a_terminal(
 
 @pytest.mark.parametrize(("typed", "said"), [
     (("allow", "9f86"), "pay: ✅ Allowed once by the operator.\n"),
-    (("allow", "9f86", "--session"), "pay: ✅ Allowed for this session by the operator.\n"),
+    (("allow", "9f86", "--session"), "pay: ✅ Allowed for this conversation by the operator.\n"),
     (("allow", "9f86", "--always", "--yes"), "pay: ✅ Always allowed by the operator.\n"),
     (("deny", "9f86"), "pay: 🚫 Denied by the operator.\n"),
     (("answer", "9f0", "happened"), "wipe: ✅ It happened, says the operator.\n"),

@@ -31,7 +31,7 @@ from tests.unit.chat.inbound.test_approvals import approve, press, texts
 PAY = ApprovalRequest("c1", "pay", '{"to": "Bob"}', timeout_s=3600.0)
 QUESTION = (
     "🔐 Job “job”: May I call this tool?\n\npay\n  to: Bob\n\nChat: direct chat (telegram)\n"
-    "Job: job\nRequest: pay\nBefore: not asked about in this session"
+    "Job: job\nRequest: pay\nBefore: not asked about in this conversation"
 )
 AT_ONCE_S = 0.3
 PAYS = Wanted(every(60), "pay")
@@ -308,7 +308,7 @@ async def test_where_nobody_may_answer_the_owners_are_asked() -> None:
             await asyncio.sleep(65)
             asks = [one for one in gateway.channel.sent[known:] if one.buttons]
             assert [(one.target.chat, slug in one.text) for one in asks] == [("ann", True)]
-        waits = approval_texts.waits_elsewhere("bobs", asks_owners=True)
+        waits = approval_texts.waits_elsewhere(PAY, "bobs", asks_owners=True)
         assert texts(gateway, "bob").count(waits) == 1
 
 

@@ -303,7 +303,7 @@ def test_a_turn_that_was_stopped_while_it_asked_is_one_question_at_its_place() -
     queue = replace(QUEUE, messages=(), unanswered=(waited,))
     lines = lines_of(history, [asked], queue, beside)
     assert [(line.text, line.problem) for line in lines] == [
-        ("save", ""), ("", "Stopped."), ("who", ""), ("Ann", ""),
+        ("save", ""), ("", "Stopped. It had asked to call write_file."), ("who", ""), ("Ann", ""),
     ]  # fmt: skip
     of_a_job = [aside(Role.ASSISTANT, question, 6)]
     assert lines_of(history, [asked], queue, of_a_job)[-1].text == "write_file: ⏹ Stopped."
@@ -419,6 +419,28 @@ async def test_the_list_marks_conversations_in_progress(
     assert ('aria-label="in progress"' in listed) == bool(waiting or running)
 
 
+async def test_the_list_marks_conversations_that_ask(
+    browser: Browser, control: FakeControl
+) -> None:
+    control.questions.asked = [WIPE]
+    await browser.says("/chat?name=fresh", 'aria-label="in progress"')
+    control.questions.asked = [replace(PAY, session=fakes.SESSION)]
+    listed = await browser.says("/chat?name=fresh", 'aria-label="asks you"')
+    assert "May the agent do this?" not in listed
+
+
+async def test_without_a_name_the_newest_conversation_is_shown(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.says("/chat", 'data-chat="local"', 'data-live="/live/chat?name=local"')
+
+    async def none(*_: object) -> list[object]:
+        return []
+
+    monkeypatch.setattr(FakeSessions, "list", none)
+    await browser.says("/chat", 'data-chat="browser"')
+
+
 async def test_a_conversation_is_exported(browser: Browser, control: FakeControl) -> None:
     answer = await browser.get("/chat/export?name=local")
     assert answer.headers["content-disposition"] == 'attachment; filename="local.md"'
@@ -436,7 +458,7 @@ async def test_a_conversation_is_exported(browser: Browser, control: FakeControl
 
 
 async def test_a_conversation_is_renamed(browser: Browser, control: FakeControl) -> None:
-    await browser.says("/chat?name=local", '<input id="title" name="title" value=""')
+    await browser.says("/chat?name=local", '<input id="title" name="title" value="local"')
     place = "/chat?name=local&notice=saved"
     await browser.leads("/chat/rename", place, name="local", title="<b>Plans")
     assert ("rename", fakes.SESSION, "<b>Plans") in control.calls
