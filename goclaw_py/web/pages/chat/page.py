@@ -72,6 +72,9 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
     ]
 
 
+_ALL_ASKING: Final = ApprovalQuery(limit=1000)
+
+
 class _ChatPages:
     """The responses of these routes."""
 
@@ -92,6 +95,8 @@ class _ChatPages:
         queue = await self._control.sessions.queue(key) if key else None
         search = query.get("search", "")[:_MAX_SEARCH_CHARS]
         chats = await self._conversations.all(search)
+        # A guest answers no question about a tool, and sees none.
+        waiting = [] if guest else await self._control.approvals.list(_ALL_ASKING)
         return {
             "here": here,
             "chats": by_day(chats, self._service.now(), _zone(query.get("zone", ""))),
@@ -99,8 +104,8 @@ class _ChatPages:
             "is_new": here.session is None and not search,
             **_waiting(queue),
             "is_busy": queue is not None and bool(queue.running or queue.messages),
-            # A guest answers no question about a tool, and sees none.
-            "asking": await self._asking(key) if key and not guest else [],
+            "asking": [one for one in waiting if one.session == key],
+            "asks": {one.session for one in waiting},
             "guest": guest,
             "labels": LABELS,
             "about": approval_texts.about,
@@ -112,7 +117,7 @@ class _ChatPages:
         }
 
     async def show(self, request: Request) -> Response:
-        query = {"name": self._conversations.name(request.query_params)}
+        query = {"name": await self._shown(request.query_params)}
         for given in ("agent", "search", "zone"):
             if value := request.query_params.get(given):
                 query[given] = value[:_MAX_SEARCH_CHARS]
@@ -131,6 +136,12 @@ class _ChatPages:
         }
         # Long texts take up to 0.2 s each to format: other work goes on meanwhile.
         return await asyncio.to_thread(self._service.answer, request, "chat.html", whole)
+
+    async def _shown(self, query: Query) -> str:
+        """Return the conversation in an address that may name none: then the newest one."""
+        if query.keys() & {"name", "agent"} or not (newest := await self._conversations.all()):
+            return self._conversations.name(query)
+        return newest[0].name
 
     async def talk(self, request: Request) -> Response:
         """Return the lines of a conversation, as the whole page has them."""

@@ -209,6 +209,15 @@ function listen(address, events, { link = null, opened = () => ["live", false], 
   return say;
 }
 
+// ---------------------------------------------------------------- dropdowns
+
+document.addEventListener("keydown", ({ key }) => {
+  const opened = key === "Escape" && document.querySelector("details.dropdown[open]");
+  if (!opened) return;
+  opened.open = false;
+  opened.querySelector("summary").focus();
+});
+
 // ---------------------------------------------------------------- the live part
 
 // Makes `old` look like `fresh` and keeps what is the same, so that focus, selection, scroll

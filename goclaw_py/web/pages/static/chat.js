@@ -297,15 +297,14 @@ at("cancel").addEventListener("click", () => edit(null));
 
 // ---------------------------------------------------------------- buttons
 
-// The buttons below messages that nobody has pressed yet. An approval has a card with its own.
-const isQuestion = (rows) => rows.flat().some(({ data }) => data.startsWith("approval:"));
-
+// The buttons below messages that nobody has pressed yet. An approval of this conversation is no
+// message: it has a card with its own.
 function addButtons(lines) {
   const all = [...lines.querySelectorAll("li.assistant")];
   for (const [receipt, { text: words, run_id, buttons }] of open) {
     const isIt = ({ dataset: { text, of } }) => text === words && (!run_id || !of || of === run_id);
     const item = all.find(({ dataset }) => dataset.receipt === receipt) ?? all.findLast(isIt);
-    if (!item || item.querySelector(".buttons") || isQuestion(buttons)) continue;
+    if (!item || item.querySelector(".buttons")) continue;
     const place = element("div", { className: "actions buttons" });
     for (const { text: label, data } of buttons.flat()) {
       const button = element("button", { type: "button", textContent: label });
@@ -542,6 +541,8 @@ function filter() {
   const words = value === defaultValue ? "" : value.trim().toLowerCase(); // that was searched
   for (const one of at("list").querySelectorAll("li")) one.hidden = !one.textContent.toLowerCase().includes(words);
   for (const day of at("list").querySelectorAll("h3")) day.hidden = !day.nextElementSibling.querySelector("li:not([hidden])");
+  at("untitled").hidden = !words || at("list").querySelector("li:not([hidden])") !== null;
+  if (at("fruitless")) at("fruitless").hidden = words !== "";
 }
 at("chats").addEventListener("input", ({ target }) => target.id === "find" && filter());
 
