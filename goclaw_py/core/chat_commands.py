@@ -219,7 +219,7 @@ MENU: tuple[tuple[str, str], ...] = (
 _GUEST_WORDS: Final = {
     "approve": "",
     "deny": "",
-    "heartbeat": "Show the background checklist and its state: why, show",
+    "heartbeat": "Show the state of the heartbeat; /heartbeat why says more",
     "mute": "Show whether the heartbeat is muted",
     "queue": "Show how messages wait here",
 }

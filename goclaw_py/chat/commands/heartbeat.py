@@ -31,7 +31,7 @@ from goclaw_py.schedule.heartbeat.views import GUEST, OWNER, HeartbeatView, Read
 
 log = logging.getLogger(__name__)
 
-_LOOKS: Final = frozenset({"", "why", "show"})
+_FOR_ALL: Final = frozenset({"", "why"})
 """Actions that change nothing."""
 
 _WORDS_READ: Final = {"on": 1, "off": 1, "now": 1, "why": 1, "show": 1, "done": 2}
@@ -83,7 +83,9 @@ _Act = Callable[[_Request], Awaitable[str]]
 
 
 class HeartbeatCommands:
-    """Executes the commands: everyone with access may look, owners may change.
+    """Executes the commands: everyone with access may see its state, owners the rest.
+
+    What it checks and what it has found is private to the owners.
 
     A command is executed again after a crash or an outage before its end was stored, so each is
     idempotent. Every method may raise ``StoreUnavailable``.
@@ -109,13 +111,13 @@ class HeartbeatCommands:
             "done": self._done,
         }
 
-    def changes(self, command: TypedCommand) -> bool:
-        """Return whether a command changes something: that is for owners."""
+    def is_for_owners(self, command: TypedCommand) -> bool:
+        """Return whether a command changes something, or shows what the heartbeat checks."""
         if self._service is None:
             return False
         if command.name == "mute":
             return bool(command.line)
-        return command.action in self._acts and command.action not in _LOOKS
+        return command.action in self._acts and command.action not in _FOR_ALL
 
     async def answer(self, row: InboxRow, command: TypedCommand, *, owner: bool) -> str:
         """Execute ``/heartbeat`` or ``/mute``; return the answer."""
@@ -175,6 +177,8 @@ class HeartbeatCommands:
 
     async def _read(self, request: _Request) -> tuple[HeartbeatView, Reader]:
         view, here = await request.view(), request.row.message.target
+        if view.last is not None and not request.is_by_owner:
+            view = replace(view, last=replace(view.last, detail="", undelivered=""))
         return view, await self._reader(view, here, owner=request.is_by_owner)
 
     async def _switch(self, request: _Request, *, on: bool) -> str:
@@ -289,7 +293,9 @@ async def _answer(use: CommandUse) -> str:
     return await use.services.heartbeats.answer(use.row, use.command, owner=use.is_by_owner)
 
 
-_WHO = OwnersOnly(words.NOT_AN_OWNER, when=lambda use: use.services.heartbeats.changes(use.command))
+_WHO = OwnersOnly(
+    words.NOT_AN_OWNER, when=lambda use: use.services.heartbeats.is_for_owners(use.command)
+)
 
 COMMANDS = (
     ChatCommand(

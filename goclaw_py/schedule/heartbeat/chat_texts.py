@@ -25,7 +25,7 @@ _REASON_CHARS: Final = 300
 _TEXT_CHARS: Final = 1000
 
 NONE: Final = "Heartbeats are not available here."
-NOT_AN_OWNER: Final = "Only an owner can change or start the heartbeat."
+NOT_AN_OWNER: Final = "Only an owner can change or start the heartbeat, or see its checklist."
 HOW: Final = "Commands: /heartbeat on, off, now, why, show, add TEXT or done N."
 HOW_ADD: Final = "Say what I should check: /heartbeat add Tell me if the backup is missing."
 HOW_DONE: Final = "Say which item: /heartbeat done N. /heartbeat show lists the numbers."
