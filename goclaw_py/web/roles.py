@@ -94,6 +94,7 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /stop
         GET /chat
         GET /live/chat
+        GET /chat/talk
         GET /chat/new
         GET /chat/export
         POST /chat/markdown

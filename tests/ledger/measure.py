@@ -55,6 +55,9 @@ size = 20
 [heartbeat]
 interval = "6s"
 
+[channels.telegram]
+allow = ["1001"]
+
 [log]
 level = "info"
 file = "{log}"

@@ -160,6 +160,10 @@ class AlertTargetResolver:
 
     async def _gone_since(self, gone: ActivityQuery, last: LastActivity, wanted: LastChat) -> str:
         """Return a chat that was used after ``last`` and is gone; "" if none."""
+        marked = await self._store.marked_chats()
+        # These are few, and who was there is asked only if one of them may be it.
+        if not any(chat.gone and chat.last_seen_at > last.at for chat in marked):
+            return ""
         for each in (await self._activity(gone, wanted))[:1]:
             if each.at > last.at:
                 return await place_name(self._store, each.target.whole_chat)
