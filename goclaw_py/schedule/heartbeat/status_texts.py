@@ -92,8 +92,13 @@ def _clause(heartbeat_run: HeartbeatRun) -> str:
     return (
         "it was skipped"
         if heartbeat_run.skip is None
-        else f"it was skipped: {_SKIPPED[heartbeat_run.skip][1]}"
+        else f"it was skipped: {_skipped(heartbeat_run.skip)}"
     )
+
+
+def _skipped(skip: Skip) -> str:
+    """Return why a run was skipped; a later release may have stored another word."""
+    return _SKIPPED[skip][1] if skip in _SKIPPED else skip.value
 
 
 def _delivery_state(heartbeat_run: HeartbeatRun, reader: Reader) -> str:

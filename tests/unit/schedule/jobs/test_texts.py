@@ -326,7 +326,7 @@ def test_a_resumed_job_says_when_it_runs_and_a_time_zone_its_clock() -> None:
     (NotYours("x", "telegram:direct:7"), "There is no job “x”."),
     (TooManyJobs("telegram:direct:7", 50), "The limit of 50 jobs is reached. "),
     (BadJob("agent", "is gone"), "Agent: is gone."),
-    (UnknownZone("Berlin", "did you mean Europe/Berlin?"), "Unknown time zone 'Berlin' ("),
+    (UnknownZone("Berlin", "did you mean Europe/Berlin?"), "Unknown time zone “Berlin” ("),
 ])  # fmt: skip
 def test_a_refusal_is_a_sentence_that_names_no_owner(error: JobError, words: str) -> None:
     said = texts.refused(error)
