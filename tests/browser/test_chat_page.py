@@ -523,6 +523,37 @@ def test_a_message_whose_run_begins_while_a_page_catches_up_is_there_once(page: 
     assert page.locator("#talk > li").evaluate_all(ROLES) == 3 * ["user", "assistant"]
 
 
+def test_the_focus_stays_on_a_message_when_its_run_ends(page: Page) -> None:
+    """Found by use: the lines were exchanged for others, and the focus was lost."""
+    page.goto("/chat/new")
+    live(page)
+    send(page, "count to 6")
+    expect(answers(page)).to_contain_text("1 2")
+    page.locator("li.user [data-act=copy]").focus()
+    expect(page.locator("li.user[data-last]")).to_have_count(1)
+    assert page.evaluate("document.activeElement.dataset.act") == "copy"
+    page.locator("li.assistant [data-act=copy]").focus()
+    page.evaluate("() => void say('echo one more')")
+    expect(answers(page)).to_have_text(["1 2 3 4 5 6", "one more"])
+    assert page.evaluate("document.activeElement.dataset.act") == "copy"
+
+
+def test_earlier_lines_are_shown_on_request(page: Page) -> None:
+    page.goto("/chat/new")
+    live(page)
+    for number, words in enumerate(("one", "two"), 1):
+        send(page, f"echo {words}")
+        expect(answers(page)).to_have_count(number)
+    expect(page.locator("li.user[data-last]")).to_have_text(re.compile("echo two"))
+    earlier = page.get_by_role("button", name="Show earlier messages")
+    expect(earlier).to_be_hidden()
+    page.evaluate("() => { most = 2; refresh(); }")  # as if it were long
+    expect(answers(page)).to_have_text(["two"])
+    earlier.click()
+    expect(answers(page)).to_have_text(["one", "two"])
+    expect(earlier).to_be_hidden()
+
+
 DRAG = """() => {
   const dataTransfer = new DataTransfer();
   dataTransfer.items.add(new File(["x"], "x.txt"));

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from operator import attrgetter
 from typing import Final
 
@@ -15,7 +16,7 @@ from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import Attachment, HistoryEntry, Role
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.operations.sessions.operations import QueueView
-from goclaw_py.records import Aside, StoredEntry, StoredRun, Unanswered
+from goclaw_py.records import Aside, StoredEntry, StoredRun, ToolCall, Unanswered
 
 SHOWN: Final = 50
 """The most entries of the history that are shown: the newest."""
@@ -78,6 +79,7 @@ class Line:
     is_answered: bool = False
     is_dropped: bool = False
     is_last: bool = False
+    id: str = ""
 
     @property
     def text(self) -> str:
@@ -109,7 +111,7 @@ def lines_of(
 
     A message that was dropped stands where it came, also if nothing was answered since.
     """
-    by_id = {run.id: run for run in runs}
+    by_id = {run.id: run for run in _with_earlier_calls(runs)}
     last = {one.run_id: one for one in history if one.run_id}
     found = [
         _line(one, by_id.get(one.run_id) if one.run_id and last[one.run_id] is one else None)
@@ -169,10 +171,33 @@ def lines_of(
         return begun.get(line.entry.run_id, at), at
 
     latest = next((one.run_id for one in reversed(history) if one.run_id), None)
-    return [
+    return _named(
         replace(line, is_last=True) if latest and line.entry.run_id == latest else line
         for line in sorted(found, key=place)
-    ]
+    )
+
+
+def _named(lines: Iterable[Line]) -> list[Line]:
+    """Give each line the id by which the page finds it when lines come and go."""
+    found: dict[str, Line] = {}
+    for line in lines:
+        one = line.entry
+        own = (line.message and f"say-{line.message}") or (line.receipt and f"said-{line.receipt}")
+        name = own or f"{one.entry.role}-{one.run_id or one.at.timestamp()}"
+        number = next(each for each in count() if (f"{name}.{each}" if each else name) not in found)
+        name = f"{name}.{number}" if number else name
+        found[name] = replace(line, id=name)
+    return list(found.values())
+
+
+def _with_earlier_calls(runs: Iterable[StoredRun]) -> Iterator[StoredRun]:
+    """Yield runs; one that goes on after people were asked has the calls that returned before."""
+    before: dict[str, tuple[ToolCall, ...]] = {}
+    for run in sorted(runs, key=attrgetter("started_at")):
+        tools = (*before.pop(run.prompt, ()), *run.tools)
+        if run.outcome is Outcome.INTERRUPTED:
+            before[run.prompt] = tuple(one for one in tools if one.ok is not None)
+        yield replace(run, tools=tools)
 
 
 def _begin(history: Sequence[StoredEntry], asides: Sequence[Aside]) -> datetime:

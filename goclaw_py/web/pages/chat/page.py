@@ -38,6 +38,8 @@ EXPORTED: Final = 5000
 
 _READS: Final = 3
 """How often a conversation is read whose messages end meanwhile."""
+_MOST_SHOWN: Final = 800
+"""The most entries of the history that are shown."""
 _MAX_SEARCH_CHARS: Final = 256
 
 _PROMPTS: Final = (
@@ -145,10 +147,14 @@ class _ChatPages:
 
     async def talk(self, request: Request) -> Response:
         """Return the lines of a conversation, as the whole page has them."""
-        facts = await self._talk(self._conversations.name(request.query_params))
-        return HTMLResponse(await asyncio.to_thread(self._service.render, "chat_talk.html", facts))
+        most = request.query_params.get("most", "")
+        shown = min(int(most[:9]), _MOST_SHOWN) if most.isascii() and most.isdigit() else SHOWN
+        facts = await self._talk(self._conversations.name(request.query_params), max(1, shown))
+        html = await asyncio.to_thread(self._service.render, "chat_talk.html", facts)
+        has_earlier = facts["is_cut"] and shown < _MOST_SHOWN
+        return HTMLResponse(html, headers={"X-Earlier": "yes"} if has_earlier else {})
 
-    async def _talk(self, name: str) -> Facts:
+    async def _talk(self, name: str, shown: int = SHOWN) -> Facts:
         """Return what was said, and what the messages without an answer wait for."""
         here = await self._conversations.find(name)
         guest = self._conversations.guest
@@ -159,15 +165,15 @@ class _ChatPages:
             "is_picture": is_picture,
         }
         if here.session is None:
-            return {**facts, "lines": [], **_waiting(None)}
+            return {**facts, "lines": [], "is_cut": False, **_waiting(None)}
         key = here.session.key
         queue = await self._control.sessions.queue(key)
         reads = 0
         while True:
             history, runs, asides = await asyncio.gather(
-                self._control.sessions.history(key, limit=SHOWN),
-                self._control.runs.list(RunQuery(limit=SHOWN, session=key)),
-                self._control.sessions.asides(key, limit=SHOWN),
+                self._control.sessions.history(key, limit=shown),
+                self._control.runs.list(RunQuery(limit=shown, session=key)),
+                self._control.sessions.asides(key, limit=shown),
             )
             waited = [one.id for one in queue.messages]
             if waited:
@@ -179,9 +185,15 @@ class _ChatPages:
         if guest:
             # The text of an error may name files and addresses of this machine.
             runs = [replace(run, error=None) for run in runs]
-        if len(history) == SHOWN:
+        is_cut = len(history) == shown
+        if is_cut:
             asides = [one for one in asides if one.at >= history[0].at]
-        return {**facts, "lines": lines_of(history, runs, queue, asides), **_waiting(queue)}
+        return {
+            **facts,
+            "lines": lines_of(history, runs, queue, asides),
+            "is_cut": len(history) == shown,
+            **_waiting(queue),
+        }
 
     async def start(self, request: Request) -> Response:
         """Begin a conversation under a made name; it is stored with its first message."""

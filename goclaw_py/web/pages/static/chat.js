@@ -122,6 +122,7 @@ let returned = null; // what was typed, if it is what could not be sent
 async function say(line, files = [], id = newId()) {
   isAtEnd = true;
   stops ||= STOPS.test(line);
+  if (!working.size) doing.textContent = "";
   const item = isPressed(id, line) ? null : addQuestion(id, line, files);
   const body = { message_id: id, text: line, files: files.map(({ ref, name }) => ({ ref, name })), ...choice };
   // Requests may overtake each other: messages wait for those before them. A stop waits for none.
@@ -252,14 +253,14 @@ function edit(item) {
   edited = item && { run: runOf(item), message: item.dataset.message ?? "", hasFiles: files !== "" };
   at("cancel").hidden = !item;
   doing.textContent = item ? `Sending replaces your last message and its answer.${files}` : "";
-  text.value = item ? item.querySelector("pre")?.textContent ?? "" : other;
+  text.value = item ? said(item) : other;
   typed();
   text.focus();
 }
 
 // A message that was dropped changes nothing: it is typed again, behind what is typed already.
 function refill(item) {
-  text.value = [text.value, item.querySelector("pre")?.textContent].filter(Boolean).join("\n");
+  text.value = [text.value, said(item)].filter(Boolean).join("\n");
   doing.textContent = item.querySelector(".files") ? "Its files have to be attached again." : "";
   typed();
   text.focus();
@@ -333,7 +334,15 @@ document.addEventListener("submit", async (event) => {
   const answer = await fetch(form.action, facts).catch(() => null);
   if (answer?.status === 401) refused(doing);
   else if (answer?.type !== "opaqueredirect") doing.textContent = "The answer was not taken. Try again.";
+  else isAnswered = true;
 });
+let isAnswered = false; // until the question has gone: then the next one has the focus
+
+function focusNext() {
+  if (!isAnswered || document.activeElement !== document.body) return;
+  isAnswered = false;
+  (document.querySelector(".ask button") ?? (hasTouch ? log : text)).focus();
+}
 
 // ---------------------------------------------------------------- notifications
 
@@ -385,7 +394,8 @@ const events = {
   run_text: ({ run_id, text: words }) => {
     let item = drafts.get(run_id);
     if (!item) {
-      item = lineOf("assistant", `draft-${run_id}`, element("div", { className: "words plain" }));
+      dropInterrupted();
+      item = lineOf("assistant", `assistant-${run_id}`, element("div", { className: "words plain" }));
       item.dataset.of = run_id;
       placeDraft(talk, run_id, item);
       drafts.set(run_id, item);
@@ -399,11 +409,13 @@ const events = {
   run_waiting: ({ text: line }) => {
     doing.textContent = line || "The agent is working…";
   },
-  run_ended: ({ run_id }) => {
+  run_ended: ({ run_id, outcome }) => {
     doing.textContent = "";
     working.delete(run_id);
     const item = drafts.get(run_id);
-    if (item) item.endedAt = performance.now();
+    if (outcome !== "interrupted") dropInterrupted();
+    if (item && outcome === "interrupted") item.isInterrupted = true;
+    else if (item) item.endedAt = performance.now();
     changed();
   },
   said: ({ receipt, text: words, run_id, file, buttons, replaces }) => {
@@ -437,6 +449,11 @@ const events = {
 
 const runOf = ({ dataset }) => dataset.of ?? dataset.tools;
 
+// What a run said before it asked people is said again by the run that goes on.
+function dropInterrupted() {
+  for (const [run, item] of drafts) if (item.isInterrupted && drafts.delete(run)) item.remove();
+}
+
 // Below the other lines of its run.
 function placeDraft(lines, run, item) {
   const last = [...lines.children].findLast((one) => runOf(one) === run);
@@ -465,10 +482,16 @@ function showLines(lines, askedAt) {
     // The server has their names until a run has taken them.
     if (given.has(message)) item.querySelector(".files")?.replaceWith(given.get(message).cloneNode(true));
   }
+  // A message that is stored with its answer is the same line.
+  for (const [message, run] of begun) {
+    const [here, stored] = [at(`say-${message}`), lines.querySelector(`[id="user-${run}"]`)];
+    if (here && stored && !at(stored.id)) here.id = stored.id;
+  }
   addButtons(lines);
   prepare(lines);
   showTimes(lines);
   lines.replaceChildren(...lines.children);
+  if (talk.hasChildNodes() && !lines.hasChildNodes()) doing.textContent = "This conversation was deleted.";
   morph(talk, lines);
   if (talk.hasChildNodes()) at("begin")?.remove();
 }
@@ -484,6 +507,12 @@ function prepare(lines) {
   for (const body of lines.querySelectorAll(".words")) if (!body.querySelector(".copy")) addCopies(body);
 }
 
+let most = 50; // lines of the history
+at("earlier").addEventListener("click", () => {
+  most *= 4;
+  refresh();
+});
+
 let reading = null; // until the newest lines are shown
 let isStale = false;
 
@@ -496,11 +525,12 @@ async function read() {
   while (isStale) {
     isStale = false;
     const askedAt = performance.now();
-    const answer = await fetch(`/chat/talk?${new URLSearchParams({ name: chat })}`).catch(() => null);
+    const answer = await fetch(`/chat/talk?${new URLSearchParams({ name: chat, most })}`).catch(() => null);
     if (answer?.status === 401 || answer?.redirected) return refused(doing);
-    if (!answer?.ok) return;
-    const fresh = element("template", { innerHTML: await answer.text().catch(() => "") });
-    showLines(fresh.content, askedAt);
+    const html = answer?.ok ? await answer.text().catch(() => null) : null;
+    if (html === null) return soon();
+    showLines(element("template", { innerHTML: html }).content, askedAt);
+    at("earlier").parentElement.hidden = !answer.headers.has("x-earlier");
     showStop();
     await wait(100);
   }
@@ -547,6 +577,7 @@ function filter() {
 at("chats").addEventListener("input", ({ target }) => target.id === "find" && filter());
 
 document.addEventListener("part", () => {
+  focusNext();
   filter();
   refresh();
 });

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Collection
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -47,6 +48,7 @@ HEADINGS = "\n".join(
     f'<h{level} dir="auto">{text}</h{level}>'
     for level, text in zip((3, 4, 5, 6, 6), "ABCDE", strict=True)
 )
+HOUR = timedelta(hours=1)
 TASKS = '<ul dir="auto">\n<li class="task">☐ a</li>\n<li class="task">☑ b</li>\n</ul>'
 
 
@@ -704,3 +706,54 @@ async def test_the_lines_that_are_read_anew_are_those_of_the_whole_page(browser:
     lines = (await browser.get("/chat/talk?name=local")).text
     assert lines.count("<li class=") > 2
     assert lines.strip() in whole
+
+
+def test_a_run_that_goes_on_has_the_calls_that_returned_before() -> None:
+    """Found by use: of three calls that a person allowed one by one only the last was shown."""
+    ids = [RunId(f"r{number}") for number in range(4)]
+    calls = [ToolCall(f"write_{number}", "{}", NOW) for number in range(3)]
+    made = [replace(call, ok=True) for call in calls]
+    tools = [(calls[0],), (made[0], calls[1]), (made[1], calls[2]), (made[2],)]
+    runs = [
+        replace(
+            ENDED, id=one, started_at=NOW + timedelta(seconds=at), prompt="write", tools=tools[at]
+        )
+        for at, one in enumerate(ids)
+    ]
+    asked = [replace(one, outcome=Outcome.INTERRUPTED) for one in runs[:3]]
+    other = replace(ENDED, id=RunId("other"), prompt="else", tools=())
+    done = replace(runs[3], outcome=Outcome.COMPLETED, reason=None)
+    history = [entry(Role.USER, "write", 1, ids[0]), entry(Role.ASSISTANT, "Done.", 9, ids[3])]
+    history += [entry(Role.ASSISTANT, "Else.", 10, other.id)]
+    lines = lines_of(history, [done, *reversed(asked), other], None)
+    found = {line.text: line.run.tools for line in lines if line.run}
+    assert found["Done."] == tuple(made)
+    assert found["Else."] == ()
+
+
+def test_each_line_keeps_its_own_name_when_others_come_before_it() -> None:
+    first, second = RunId("r1"), RunId("r2")
+    history = [
+        entry(role, role.value, at, run)
+        for at, (role, run) in enumerate(product(Role, (first, second)))
+    ]
+    history += [entry(Role.USER, "twice", 9, second)]
+    names = [line.id for line in lines_of(history, [], None)]
+    assert len(set(names)) == len(names) == 5
+    assert {line.id for line in lines_of(history[1:], [], None)} < set(names)
+
+
+@pytest.mark.parametrize("most", ["1", "2", "3", "0", "x", "999999999999"])
+async def test_it_is_said_whether_there_are_earlier_lines(browser: Browser, most: str) -> None:
+    answer = await browser.get(f"/chat/talk?name=local&most={most}")
+    assert answer.status_code == 200
+    assert ("x-earlier" in answer.headers) is (most in "012")
+
+
+async def test_a_long_message_is_copied_and_edited_whole(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by use: the page cut it at 20,000 characters, and an edit sent what was left."""
+    text = "x" * 50_000
+    monkeypatch.setattr(fakes, "HISTORY", [entry(Role.USER, text, 1)])
+    await browser.says("/chat?name=local", f'data-text="{text}"')
