@@ -91,7 +91,7 @@ def now(page: Page, dash: Dashboard) -> None:
     del dash
     page.goto("/")
     live(page)
-    expect(page.locator("#figures > a")).to_have_count(5)
+    expect(page.locator("#figures > a")).to_have_count(6)
     warning = page.locator(".warning").filter(has_text="could not be delivered: Ann").first
     assert "goclaw " not in warning.inner_text()
     enter(warning.get_by_role("link"))
