@@ -51,8 +51,7 @@ def test_an_answer_grows_appears_once_and_is_there_after_a_reload(page: Page) ->
     expect(page.locator("#doing")).to_have_text("The agent is working…")
     expect(answers(page)).to_have_text("1 2 3")
     expect(page.locator("#doing")).to_have_text("")
-    page.get_by_label("Message").fill("echo and\nthis")
-    press(page, "Send")
+    send(page, "echo and\nthis")
     expect(answers(page)).to_have_text(["1 2 3", "and\nthis"])
     said = ["count to 3", "1 2 3", "echo and\nthis", "and\nthis"]
     assert lines(page) == said

@@ -43,6 +43,7 @@ def with_heartbeat(
     place.env |= {
         "GOCLAW_DATABASE_URL": database,
         "GOCLAW_CHANNELS__TELEGRAM__LIBRARY": library.value,
+        "GOCLAW_CHANNELS__TELEGRAM__ALLOW": str(ANN),
     }
     configure(place, SETTINGS)
     return place
