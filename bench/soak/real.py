@@ -134,6 +134,7 @@ def _started(folder: Path, address: Address, api: Control, plans: Plans) -> Node
         GOCLAW_DATABASE_URL=f"postgresql:///{DATABASE}?host={address.host}&user={address.user}",
         GOCLAW_AGENTS__MAIN__MODEL="python:bench.soak.agent:run",
         GOCLAW_CHANNELS__TELEGRAM__DIRECT="open",
+        GOCLAW_CHANNELS__TELEGRAM__ALLOW=str(FIRST),  # alerts go to owners
         GOCLAW_LANE_MAIN="50",
         GOCLAW_WEB__API="true",
         GOCLAW_WEB__PORT="0",

@@ -30,7 +30,7 @@ def test_schedules_are_served_over_tcp_to_whoever_knows_the_token(place: Home) -
         lambda: re.search(r"http://127\.0\.0\.1:[0-9]+", gateway.output), "its address"
     )
     headers = {"authorization": f"Bearer {TOKEN}"}
-    with httpx.Client(base_url=found[0], headers=headers, trust_env=False) as client:
+    with httpx.Client(base_url=found[0], headers=headers, trust_env=False, timeout=30) as client:
         assert client.get("/api/schedule").json() == []
         long = STANDUP | {"prompt": "echo " + "☕" * 99_995}
         for body, created in ((STANDUP, True), (long, False)):

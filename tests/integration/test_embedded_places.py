@@ -124,8 +124,9 @@ def test_a_wait_for_another_process_is_told_and_has_an_end(
         os.close(gate)
     assert "another process" in told[0]
     assert pg.stop() is False
-    pg.start()
-    assert pg.stop() is True
+    patient = EmbeddedPostgres(made)
+    patient.start()
+    assert patient.stop() is True
 
 
 def test_a_start_that_waits_gives_up_when_it_is_stopped(made: Path) -> None:
