@@ -179,51 +179,45 @@ def arguments(given: str) -> list[tuple[str, str]]:
 
     Arguments without names are one value with the name "Arguments".
     """
-    try:
-        named = json.loads(given)
-        values = [
-            (visible_line(name), _text(value)[:_LONG_VALUE_CHARS]) for name, value in named.items()
-        ]
-    except (ValueError, RecursionError, AttributeError):  # no JSON, too deep, or without names
+    named = _named(given)
+    if named is None:
         return [("Arguments", given[:_LONG_VALUE_CHARS])]
+    values = [(visible_line(name), value[:_LONG_VALUE_CHARS]) for name, value in named.items()]
     more = len(values) - _MOST_VALUES
     return values if more <= 0 else [*values[:_MOST_VALUES], ("…", f"and {more} more")]
 
 
 def arguments_line(given: str) -> str:
     """Return the arguments of a call on one line, such as ``to: ann, amount: 5``; "" for none."""
-    return ", ".join(line.strip() for line in _arguments(given).split("\n")) if given else ""
+    named = _named(given)
+    if named is None:
+        return _value(given).strip()
+    values = [f"{_value(name)}: {_value(value)}" for name, value in named.items()]
+    more = len(values) - _MOST_VALUES
+    shown = values if more <= 0 else [*values[:_MOST_VALUES], f"and {more} more"]
+    return ", ".join(one.strip() for one in shown)
 
 
-def _arguments(arguments: str) -> str:
-    """Return arguments one to a line, each on one line of a readable length."""
+def _named(arguments: str) -> dict[str, str] | None:
+    """Return the texts of arguments by name; None without names, or if nested too deep."""
     try:
         given = json.loads(arguments)
-        values = given.items() if isinstance(given, dict) else ()
-        lines = [
-            f"  {_value(name)}: {_value(value)}" for name, value in list(values)[:_MOST_VALUES]
-        ]
-    except (ValueError, RecursionError):  # no JSON, or nested too deep
-        given, lines = None, []
-    if not isinstance(given, dict):
-        return _value(arguments)
-    if len(given) > _MOST_VALUES:
-        lines.append(f"  and {len(given) - _MOST_VALUES} more")
-    return "\n".join(lines)
+        if isinstance(given, dict):
+            return {name: _text(value) for name, value in given.items()}
+    except (ValueError, RecursionError):
+        pass
+    return None
 
 
 def _values(arguments: str) -> tuple[str, bool]:
     """Return arguments with the lines of their values, and whether nothing is left out."""
-    try:
-        named = json.loads(arguments)
-    except (ValueError, RecursionError):  # no JSON, or nested too deep
-        named = None
-    if not isinstance(named, dict):
+    named = _named(arguments)
+    if named is None:
         return _value(arguments), len(arguments) <= _VALUE_CHARS
     blocks: list[str] = []
     is_whole, room = True, _CALL_UNITS
     for name, value in named.items():
-        lines, is_all = _lines(_text(value))
+        lines, is_all = _lines(value)
         label = f"  {_value(name)}:"
         # What a value says must not look like what is below the call.
         block = "\n".join([label, *(f"  │ {line}".rstrip() for line in lines)])
