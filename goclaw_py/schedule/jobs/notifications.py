@@ -233,17 +233,15 @@ class JobNotifications:
     async def remember(
         self, job: Job, say: Sequence[OutboundMessage], *, besides: SessionKey | None = None
     ) -> None:
-        """Add a delivered message to the history of its chat, for the agent to see."""
-        if not say:
-            return
-        target = say[0].target
-        text = "\n".join(message.text for message in say)
-        entry = HistoryEntry(Role.ASSISTANT, texts.delivered_from(job.spec.title, text))
+        """Add what was sent to each chat to its history, for the agent to see."""
         try:
-            read_in = await where_read(self._store, target)
-            for session in sessions_of(job.spec.agent, read_in):
-                if session != besides:
-                    await self._store.note(session, entry, rows=(), now=self._clock.now())
+            for target in dict.fromkeys(message.target for message in say):
+                text = "\n".join(message.text for message in say if message.target == target)
+                entry = HistoryEntry(Role.ASSISTANT, texts.delivered_from(job.spec.title, text))
+                read_in = await where_read(self._store, target)
+                for session in sessions_of(job.spec.agent, read_in):
+                    if session != besides:
+                        await self._store.note(session, entry, rows=(), now=self._clock.now())
         except StoreError as error:
             log.warning("history_not_updated", extra={"error": str(error), "job": job.id})
 

@@ -267,7 +267,7 @@ def _asides(
     A message that replaces another one stands in its place. What buttons of the page have sent is
     not shown.
     """
-    said = {(one.run_id, one.entry.text.strip()) for one in history}
+    said = {(one.run_id, _ORIGIN.sub("", one.entry.text, count=1).strip()) for one in history}
     found: dict[str, Line] = {}
     for one in asides:
         if one.role is Role.USER:

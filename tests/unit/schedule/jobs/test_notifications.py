@@ -23,7 +23,7 @@ from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, Occurrenc
 from goclaw_py.schedule.jobs.models import Job, JobState, JobTarget, Notify, TargetKind
 from goclaw_py.schedule.jobs.schedule import Schedule
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent, Step
-from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 from tests.support.jobs import (
     ANN,
     OPERATOR,
@@ -167,6 +167,21 @@ async def test_a_result_that_its_chat_refuses_is_told_in_another_one(
         assert ("Tea!" in text) is with_text
         assert await gateway.store.job(job.id) is not None
         assert told(gateway, "ann") == []
+
+
+async def test_each_chat_that_is_told_of_a_refused_result_remembers_it_once() -> None:
+    """SPEC AGENT-7: the agent knows in each chat what was said there, and nothing else."""
+    async with a_process() as gateway:
+        for chat in ("ann", "bob", "cleo"):
+            await gateway.ask("hello", chat=chat)
+            await asyncio.sleep(1)
+        gateway.channel.fail(ChatGone("bot was blocked by the user"), chat="ann")
+        await make(gateway, Wanted(at(60), "Tea!", message=True, target=ANN))
+        await asyncio.sleep(70)
+        for chat in ("bob", "cleo"):
+            history = await gateway.store.history(session_of(chat))
+            said = "\n".join(one.entry.text for one in history)
+            assert (said.count("Tea!"), len(told(gateway, chat))) == (1, 1), chat
 
 
 async def test_a_result_for_a_closed_topic_comes_in_the_general_one_and_says_so_once() -> None:

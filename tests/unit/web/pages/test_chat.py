@@ -222,6 +222,14 @@ def test_what_a_job_says_stands_below_a_turn_that_is_answered_again(
     assert [line.text for line in lines_of(history, [run], None)] == order
 
 
+def test_a_notice_about_a_job_is_shown_once_though_the_agent_remembers_it() -> None:
+    noted = HistoryEntry(Role.ASSISTANT, "[from the job “x”]\nIt could not be delivered.")
+    history = [StoredEntry(noted, NOW, None)]
+    asides = [aside(Role.ASSISTANT, "It could not be delivered.", 1)]
+    (line,) = lines_of(history, [], None, asides)
+    assert (line.text, line.origin) == ("It could not be delivered.", "from the job “x”")
+
+
 def test_the_last_turn_of_the_history_is_marked_wherever_it_stands() -> None:
     """Found by use: a turn that ended late could be undone, and another one offered it."""
     later = RunId("r2")
