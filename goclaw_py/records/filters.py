@@ -28,9 +28,18 @@ class RunFilter:
 ALL_RUNS = RunFilter()
 
 
+class RunOrder(StrEnum):
+    """What the first runs of a list have most of; the newer one is first of equal ones."""
+
+    DURATION = "duration"
+    """A run in progress is before all that have ended."""
+    TOKENS = "tokens"
+    COST = "cost"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """Selects runs, the newest first.
+    """Selects runs, the newest first or in another order.
 
     Args:
         session: Only those of this session.
@@ -39,6 +48,7 @@ class RunQuery:
         search: Only those of the newest ``MOST_RUNS_SEARCHED`` with this text in their prompt,
             whatever the case of A to Z; a run in progress has none yet.
         before: Only those after this one in the list: the ``cursor`` of the last one of a page.
+        order: Of the newest ``MOST_RUNS_ORDERED``, those with most of it first, without ``before``.
     """
 
     only: RunFilter = ALL_RUNS
@@ -48,9 +58,13 @@ class RunQuery:
     search: str = ""
     limit: int = 50
     before: Cursor | None = None
+    order: RunOrder | None = None
 
 
 NEWEST_RUNS: Final = RunQuery()
+
+MOST_RUNS_ORDERED: Final = 10_000
+"""The number of runs that are put in another order, so that its time has a limit."""
 
 MOST_RUNS_SEARCHED: Final = 10_000
 """The number of runs whose prompts one search reads, so that its time has a limit."""

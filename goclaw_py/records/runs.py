@@ -30,6 +30,7 @@ from goclaw_py.records.filters import (
     NEWEST_RUNS,
     NEWEST_SESSIONS,
     RunFilter,
+    RunOrder,
     RunQuery,
     SessionQuery,
 )
@@ -237,6 +238,18 @@ class StoredRun:
     def cursor(self) -> Cursor:
         """The position in a list of runs."""
         return Cursor(self.started_at, (self.id,))
+
+    def place_in(self, order: RunOrder) -> tuple[Decimal, Cursor]:
+        """Return the position in a list in another order, the largest first."""
+        ended, used = self.finished_at, self.usage or NO_USAGE
+        amount = {
+            RunOrder.DURATION: "inf"
+            if ended is None
+            else (ended - self.started_at).total_seconds(),
+            RunOrder.TOKENS: used.tokens,
+            RunOrder.COST: used.cost_usd or 0,
+        }
+        return Decimal(amount[order]), self.cursor
 
     def view(self, now: datetime) -> RunView:
         """Return a run in progress as a scheduler would show it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import fields, replace
+from decimal import Decimal
 from itertools import product
 from typing import Protocol, TypeVar
 
@@ -24,6 +25,7 @@ from goclaw_py.records import (
     OutboxQuery,
     OutboxState,
     RunFilter,
+    RunOrder,
     RunQuery,
     SeenChat,
     SeenName,
@@ -124,6 +126,33 @@ async def test_runs_are_read_in_pages_whole_and_in_part(world: World) -> None:
 
             found = await paged(read)
             assert "".join(run.id for run in found).replace("r", "") == wanted, query
+
+
+async def test_runs_are_read_by_duration_tokens_and_cost(world: World) -> None:
+    """All that a list has, in another order; a run in progress is the longest."""
+    await some_more_runs(world)
+    for n, tokens, cost in ((2, 5, "0.5"), (3, 900, "0.1"), (8, 7, None)):
+        usage = Usage(1, tokens, cost_usd=Decimal(cost) if cost else None)
+        ended = replace(end(f"r{n}"), usage=usage, finished_at=at(100 + n))
+        await world.a.finish_run(ended, node=A)
+    firsts = {RunOrder.DURATION: "r8r3", RunOrder.TOKENS: "r3r8", RunOrder.COST: "r2r3"}
+    for order, wanted in firsts.items():
+        only = RunFilter(outcome=Outcome.COMPLETED)
+        found = await world.b.runs(RunQuery(only=only, order=order, limit=2))
+        assert "".join(run.id for run in found) == wanted
+    of_person = [
+        RunFilter(sender=EVERY_FILTER.sender),
+        RunFilter(sender=EVERY_FILTER.sender, outcome=Outcome.FAILED),
+    ]
+    queries = [query for query, _ in RUNS] + [RunQuery(only=only) for only in of_person]
+    queries.append(RunQuery(session=key_of(ANN), only=of_person[1], since=at(2)))
+    queries.append(RunQuery(search="r"))
+    for query, order in product(queries, RunOrder):
+        listed = await world.b.runs(replace(query, limit=100))
+        in_order = sorted(listed, key=lambda run: run.place_in(order), reverse=True)
+        for limit in (1, 100):
+            found = await world.b.runs(replace(query, limit=limit, order=order))
+            assert found == in_order[:limit], (query, order)
 
 
 ONLY = replace(EVERY_FILTER, agent=OTHER)

@@ -82,6 +82,7 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
     "people.requests": (WHOLE, "it reads all requests, of which a limited number waits"),
     "people.pop_request_of_chat": (WHOLE, "it reads all requests, when somebody decides"),
     "records.counts": (3_000, "it counts up to a limit"),
+    "records.in_order": (3_000, "it sorts up to a limit"),
     "records.density": (1_500, RANGE),
     "records.newest_with_outcome": (WHOLE, PAGE),
     "records.newest_with_text": (41_000, "it searches the prompts of the newest 10,000 runs"),

@@ -33,7 +33,14 @@ from goclaw_py.core.web_links import OWN_CHANNELS
 from goclaw_py.operations.runs.operations import RUNNING
 from goclaw_py.operations.runs.steps import step_bars
 from goclaw_py.operations.runs.timeline import PARTS, draw, outcome_meaning, pile
-from goclaw_py.records import MOST_RUNS_COUNTED, MOST_RUNS_SEARCHED, RunFilter, RunQuery
+from goclaw_py.records import (
+    MOST_RUNS_COUNTED,
+    MOST_RUNS_ORDERED,
+    MOST_RUNS_SEARCHED,
+    RunFilter,
+    RunOrder,
+    RunQuery,
+)
 from goclaw_py.web.message_text import sees_text
 from goclaw_py.web.pages.filters import (
     ANY_FAILURE,
@@ -44,6 +51,7 @@ from goclaw_py.web.pages.filters import (
     given,
     of_agent,
     one_of,
+    page_number,
     params_of,
     selected,
     time_range,
@@ -54,7 +62,10 @@ from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_
 _FILTERS: Final = tuple(one.name for one in fields(RunFilter))
 
 SHOWN: Final = 50
-_SHARED: Final = ("agent", "trigger", "outcome")
+_SHARED: Final = ("agent", "trigger", "outcome", "order")
+_ORDER: Final = replace(one_of("order", "Order", RunOrder), hidden=True)
+MOST_LISTED: Final = 500
+"""The number of runs on all pages of a list in another order, which each page reads again."""
 _ALWAYS: Final = (RUNNING, Outcome.COMPLETED.value, ANY_FAILURE)
 _STATES: Final = ("", *_ALWAYS, *(one.value for one in Outcome if one.value not in _ALWAYS))
 
@@ -86,14 +97,16 @@ SHORTEST: Final = timedelta(seconds=1)
 
 def routes(service: PageServices) -> list[Route]:
     """Return the list, the timeline, and the page of a run."""
-    params = params_of("range", *(one for one in _FILTERS if one != "outcome"), "search", "session")
+    filters = (one for one in _FILTERS if one != "outcome")
+    params = params_of("range", *filters, "search", "session", "from", "order")
     listed = Page(
         *("/runs", "runs", "Runs", partial(_list, service), params, 2.0),
         is_cached=True,
         part="runs/page.html",
         frame="filtered.html",
     )
-    params = params_of("span", "from", "to", "whole", *(one for one in _FILTERS if one != "sender"))
+    filters = (one for one in _FILTERS if one != "sender")
+    params = params_of("span", "from", "to", "whole", "order", *filters)
     timeline = Page(
         *("/timeline", "timeline", "Timeline", partial(_timeline, service), params, 2.0),
         is_cached=True,
@@ -121,23 +134,31 @@ def routes(service: PageServices) -> list[Route]:
 async def _list(service: PageServices, query: Query) -> Facts:
     control = service.control
     fields = (
-        time_range("Started"),
+        # Links from sums name the instant at which these begin.
+        Field("from", "From", is_time=True) if "from" in query else time_range("Started"),
         await of_agent(control, query),
         one_of("trigger", "Trigger", Trigger),
         *((Field("search", "Search", placeholder="part of the prompt"),) if sees_text() else ()),
         *given(query, "sender", "Sender", sender_words(query.get("sender", ""))),
         *given(query, "session", "Session"),
+        _ORDER,
     )
     filters = ListFilters("/runs", "runs", query, fields, _STATES)
     values, show = filters.values, filters.show
+    order = next((one for one in RunOrder if one == values["order"]), None)
+    number = 1 if order is None else min(page_number(query), MOST_LISTED // SHOWN)
+    since = filters.since(service.now()) if "range" in values else None
+    if since is None and "from" in query:
+        since = _instant("From", "from", query["from"])
     wanted = RunQuery(
         only=selected(RunFilter, values),
         session=SessionKey(values["session"]) if "session" in values else None,
-        since=filters.since(service.now()),
+        since=since,
         active=show == RUNNING,
         search=values.get("search", ""),
-        limit=SHOWN + 1,
-        before=place(query),
+        limit=number * SHOWN + 1,
+        before=place(query) if order is None else None,
+        order=order,
     )
     one = next((one for one in Outcome if one == show), None)
     outcomes = FAILURES if show == ANY_FAILURE else (one,)
@@ -148,15 +169,25 @@ async def _list(service: PageServices, query: Query) -> Facts:
         counts, pages = None, await listed
     else:
         counts, pages = await asyncio.gather(control.runs.counts(queries[0]), listed)
-    found = sorted(chain(*pages), key=lambda run: run.cursor, reverse=True)
+    found = sorted(
+        chain(*pages), key=lambda run: run.place_in(order) if order else run.cursor, reverse=True
+    )[(number - 1) * SHOWN :]
     runs = found[:SHOWN]
+    following: object = None
+    if order is None:
+        following = runs[-1].cursor if runs else None
+    elif number * SHOWN < MOST_LISTED:
+        following = number + 1
     return {
         "runs": runs,
         "is_direct": is_direct_chat,
-        "next": runs[-1].cursor if len(found) > SHOWN else None,
+        "next": following if len(found) > SHOWN else None,
+        "order": order,
+        "place": "before" if order is None else "page",
         "filters": replace(filters, tabs=_tabs(counts, show)),
         "shared": _shared(filters) | ({} if one is None else {"outcome": one.value}),
         "most": MOST_RUNS_COUNTED,
+        "most_ordered": MOST_RUNS_ORDERED,
         "most_searched": MOST_RUNS_SEARCHED,
         "named": {
             *(run.session for run in runs),
@@ -194,6 +225,7 @@ async def _timeline(service: PageServices, query: Query) -> Facts:
         one_of("outcome", "Outcome", Outcome),
         Field("from", "From", placeholder="2026-01-31 08:00", is_time=True),
         Field("to", "To", placeholder="now", is_time=True),
+        _ORDER,
     )
     tabs = tuple(map(Tab, SPANS))
     filters = ListFilters("/timeline", "runs", query, fields, _SPANS_IN_ORDER, "span", tabs=tabs)

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.runs.operations import RunRecord, Runs
-from goclaw_py.records import RunDensity, RunFilter, RunQuery, RunSpan, StoredRun
+from goclaw_py.records import RunDensity, RunFilter, RunOrder, RunQuery, RunSpan, StoredRun
 from goclaw_py.scheduler.views import ActiveRuns
 from goclaw_py.web.api.paging import (
     LINK,
@@ -77,6 +77,20 @@ Search = Annotated[str, Query(max_length=256, description="A part of the prompt.
 Wanted = Annotated[RunQuery, Depends(_query)]
 
 
+async def _listed(
+    query: Wanted,
+    before: Before,
+    search: Search = "",
+    order: RunOrder | None = None,
+    *,
+    active: bool = False,
+) -> RunQuery:
+    return replace(query, active=active, search=search, before=before, order=order)
+
+
+Listed = Annotated[RunQuery, Depends(_listed)]
+
+
 async def _span(since: Time, until: Time) -> tuple[datetime, datetime]:
     if since > until:
         wrong = {"type": "value_error", "loc": ("query", "until"), "msg": "is before since"}
@@ -98,22 +112,15 @@ def run_routes(control: Control) -> APIRouter:
 
 def _lists(api: APIRouter, control: Control) -> None:
     @serve(api, Runs.list, responses=LINK)
-    async def runs(
-        page: Page,
-        query: Wanted,
-        before: Before,
-        limit: Limit = 50,
-        search: Search = "",
-        *,
-        active: bool = False,
-    ) -> list[StoredRun]:
+    async def runs(page: Page, query: Listed, limit: Limit = 50) -> list[StoredRun]:
         """List runs, the newest first.
 
         All given conditions apply. `since`: those that started then or later; `active`: those in
         progress; `search`: those of the newest 10,000 of them with this text in their prompt.
+        `order`: of the newest 10,000, those with most of it, on one page.
         """
-        wanted = replace(query, active=active, search=search, limit=limit + 1, before=before)
-        return page.of(await control.runs.list(wanted), limit)
+        found = await control.runs.list(replace(query, limit=limit + 1))
+        return page.of(found, limit) if query.order is None else found[:limit]
 
     @serve(api, Runs.counts)
     async def counts(query: Wanted) -> RunCounts:

@@ -234,6 +234,59 @@ where outcome is null and started_at >= coalesce($1, '-infinity'::timestamptz)
   -- use: matching from $4
 ;
 
+-- name: in_order
+-- Return the first $10 runs in the order $9: of the newest $3 that have ended, unless only those in
+-- progress are wanted ($8), and of all in progress. As for counts, the ids are read from an index.
+with matching as (
+    (
+        select id
+        from runs
+        where not $8 and $2::text is null and $7::text is null
+          and ($6::text is null or $6 = 'completed')
+          -- use: counted
+    )
+    union all
+    (
+        select id
+        from runs
+        where not $8 and $2::text is null and $7::text is null
+          and outcome = $6 and outcome <> 'completed'
+          -- use: counted
+    )
+    union all
+    (
+        select id
+        from runs
+        where not $8 and session = $2
+          -- use: counted
+    )
+    union all
+    (
+        select id
+        from runs
+        where not $8 and $2::text is null and sender = $7
+          -- use: counted
+    )
+)
+select *
+from (
+    select runs.* from matching join runs on runs.id = matching.id
+    union all
+    select *
+    from runs
+    where outcome is null and started_at >= coalesce($1, '-infinity'::timestamptz)
+      and ($2::text is null or session = $2)
+      -- use: matching from $4
+) as r
+order by
+    case $9::text
+        when 'duration' then coalesce(extract(epoch from finished_at - started_at), 1e12)
+        when 'tokens' then coalesce(input_tokens + output_tokens, 0)
+        else coalesce(cost_usd, 0)
+    end desc,
+    started_at desc, id desc
+limit $10;
+
 -- part: counted
 -- The newest runs that have ended.
 and outcome is not null and started_at >= coalesce($1, '-infinity'::timestamptz)

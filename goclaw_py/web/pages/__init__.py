@@ -23,10 +23,12 @@ in the browser. Works on a phone (from 360 px), tested in a real browser.
   channel, chat, text; dropped ones include what an operator has dismissed. Now: agent, text in
   session or prompt. An unknown value is an error (422) above the list without it, and an action
   with it is refused, so that none takes all rows; a former agent is known. No character of a text
-  is a wildcard. Runs, jobs, heartbeats and deliveries count the rows of each state. With scripts,
-  heads sort the rows that are shown, not those of other pages, in the tables of now, runs,
-  timeline, sessions, deliveries, approvals, people and usage, and in the list of jobs. The address
-  has the order (`sort`), also after a filter, tab or page is chosen.
+  is a wildcard. Runs, jobs, heartbeats and deliveries count the rows of each state. Heads of runs
+  put the newest 10,000 that match in the order of duration, tokens or cost (`order`), 500 on all
+  pages. With scripts, heads sort the rows that are shown, not those of other pages, in the tables
+  of now, timeline, sessions, deliveries, approvals, people and usage, and in the list of jobs. The
+  address has the order (`sort`), also after a filter, tab or page is chosen. Rows of usage lead to
+  the runs that they count.
 - **Together.** Failed messages are retried or dropped alone, as selected, or all that match. A
   selected message that has changed meanwhile is named with its state.
 - **Large installs.** With 10,000 sessions, 1,000,000 runs and 100,000 jobs a page appears within

@@ -17,6 +17,7 @@ from goclaw_py.core.session_keys import announcement_id, first_run, job_of
 from goclaw_py.records import (
     ALL_RUNS,
     MOST_RUNS_COUNTED,
+    MOST_RUNS_ORDERED,
     MOST_RUNS_SEARCHED,
     NEWEST_RUNS,
     NEWEST_SESSIONS,
@@ -46,6 +47,12 @@ class MemoryRunRecords(MemoryPart):
 
     async def runs(self, query: RunQuery = NEWEST_RUNS) -> list[StoredRun]:
         found = (run for run in self._queried(query) if not (query.active and run.outcome))
+        if (order := query.order) is not None:
+            newest_first = await self.runs(replace(query, order=None, before=None, limit=10**9))
+            ended = [run for run in newest_first if run.outcome is not None][:MOST_RUNS_ORDERED]
+            active = [run for run in newest_first if run.outcome is None]
+            wanted = sorted([*ended, *active], key=lambda run: run.place_in(order), reverse=True)
+            return wanted[: query.limit]
         if not query.search:
             return newest(found, query.limit, query.before)
         searched = newest(found, MOST_RUNS_SEARCHED, query.before)

@@ -15,6 +15,7 @@ from goclaw_py.core.run_events import Usage
 from goclaw_py.records import (
     ALL_RUNS,
     MOST_RUNS_COUNTED,
+    MOST_RUNS_ORDERED,
     MOST_RUNS_SEARCHED,
     NEWEST_RUNS,
     NEWEST_SESSIONS,
@@ -22,6 +23,7 @@ from goclaw_py.records import (
     InterruptedSubagent,
     RunDensity,
     RunFilter,
+    RunOrder,
     RunQuery,
     RunSpan,
     Session,
@@ -47,6 +49,8 @@ class PostgresRunRecords(PostgresPart):
         """Each combination of conditions has its own index."""
         if query.active and (query.search or query.only.outcome is not None):
             return []
+        if query.order is not None:
+            return await self._runs_in_order(query, query.order)
         statement, page = _statement(query), (query.limit, *place(query.before))
         conditions = query.session, query.since, *_conditions(query.only)
         if query.search:
@@ -57,6 +61,16 @@ class PostgresRunRecords(PostgresPart):
         else:
             found = await self._pool.fetch(statement, *page, *conditions)
         return [rows.run(row) for row in found]
+
+    async def _runs_in_order(self, query: RunQuery, order: RunOrder) -> list[StoredRun]:
+        if query.search:  # at most ``MOST_RUNS_SEARCHED``, without an index for their order
+            found = await self.runs(replace(query, order=None, limit=MOST_RUNS_ORDERED))
+            return sorted(found, key=lambda run: run.place_in(order), reverse=True)[: query.limit]
+        arguments = query.since, query.session, MOST_RUNS_ORDERED, *_conditions(query.only)
+        page = query.active, order, query.limit
+        return [
+            rows.run(row) for row in await self._pool.fetch(_SQL["in_order"], *arguments, *page)
+        ]
 
     async def runs_between(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import fields, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -22,9 +22,11 @@ from goclaw_py.records import (
     OutboxQuery,
     OutboxRow,
     RunFilter,
+    RunOrder,
     RunQuery,
     RunSpan,
     StoredEntry,
+    StoredRun,
     ToolCall,
 )
 from goclaw_py.runs.step_views import StepKind, StepView
@@ -35,6 +37,7 @@ from tests.unit.web.pages.conftest import Browser
 
 DAY = fakes.NOW.replace(microsecond=0) - timedelta(days=1)
 HOUR = DAY + timedelta(hours=23)
+HOURS = timedelta(hours=1)
 ONE_PAGE = RunQuery(limit=51)
 FIELDS = {one.name for one in fields(RunFilter)}
 NOT_ON_THE_TIMELINE = {"sender"}
@@ -53,6 +56,11 @@ def picked(only: RunFilter) -> set[str]:
         ("show=failed&range=all", replace(ONE_PAGE, only=RunFilter(outcome=Outcome.FAILED))),
         ("show=running&range=all", replace(ONE_PAGE, active=True)),
         (urlencode(BY_TAB | {"range": "1h"}), replace(ONE_PAGE, only=EVERY_FILTER, since=HOUR)),
+        ("from=2026-02-28T12:00:00%2B02:00",
+         replace(ONE_PAGE, since=datetime(2026, 2, 28, 10, tzinfo=UTC))),
+        ("order=cost&range=all", replace(ONE_PAGE, order=RunOrder.COST)),
+        ("order=duration&page=3&before=x&range=all",
+         replace(ONE_PAGE, order=RunOrder.DURATION, limit=151)),
         ("session=agent:main:x&range=all", replace(ONE_PAGE, session=SessionKey("agent:main:x"))),
         ("agent=former&other=1&range=all",
          replace(ONE_PAGE, only=RunFilter(agent=AgentName("former")))),
@@ -97,6 +105,8 @@ async def test_the_page_has_counts_names_and_filters_that_stay(
         ("/timeline?agent=main&trigger=cron&outcome=lost&span=6h",
          "/runs?agent=main&trigger=cron&show=lost"),
         ("/timeline", "/runs"),
+        ("/runs?order=cost", "/timeline?order=cost"),
+        ("/timeline?order=cost", "/runs?order=cost"),
     ],
 )  # fmt: skip
 async def test_filters_stay_from_the_list_to_the_timeline_and_back(
@@ -120,6 +130,34 @@ async def test_older_rows_lead_back_to_the_newest(browser: Browser) -> None:
     link = re.search('<a class="button" href="([^"]*)">Newest</a>', said)
     assert link is not None
     assert html.unescape(link[1]) == "/runs?range=7d&agent=main"
+
+
+async def test_the_slow_and_the_dear_come_first_on_all_pages_of_a_list(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = [
+        replace(fakes.ENDED, id=RunId(f"r{n:03}"), finished_at=fakes.ENDED.started_at + n * HOURS)
+        for n in range(1, 61)
+    ]
+
+    async def listed(query: RunQuery) -> list[StoredRun]:
+        return begun[::-1][: query.limit]
+
+    monkeypatch.setattr(control.stored_runs, "runs", listed)
+    said = await browser.says("/runs?order=duration&agent=main&range=all")
+    assert re.findall("run-r([0-9]+)", said) == [f"{n:03}" for n in range(60, 10, -1)]
+    assert re.findall(r'aria-sort="descending"><a href="([^"]*)"', said) == [
+        "/runs?range=all&agent=main&order=duration"
+    ]
+    assert '<a href="/runs?range=all&agent=main&order=cost" data-sort' in said
+    assert '<a href="/runs?range=all&agent=main" data-sort' in said, "by time again"
+    assert '<input type="hidden" name="order" value="duration">' in said
+    more = re.search('<a class="button" href="([^"]*)">More</a>', said)
+    assert more is not None
+    second = await browser.says(more[1])
+    assert re.findall("run-r([0-9]+)", second) == [f"{n:03}" for n in range(10, 0, -1)]
+    assert "More</a>" not in second
+    assert ">First</a>" in second
 
 
 async def test_any_failure_lists_exactly_the_outcomes_that_the_first_page_counts(

@@ -11,7 +11,7 @@ from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import AgentName
 from goclaw_py.operations.runs.operations import RunRecord
-from goclaw_py.records import ALL_RUNS, NEWEST_RUNS, RunQuery
+from goclaw_py.records import ALL_RUNS, NEWEST_RUNS, RunOrder, RunQuery
 from goclaw_py.runs.step_views import step_view
 from tests.support.run_filters import EVERY_FILTER
 from tests.unit.web import fakes
@@ -28,6 +28,7 @@ EVERYTHING = RunQuery(
     search="order é",
     limit=3,
     before=fakes.ENDED.cursor,
+    order=RunOrder.COST,
 )
 SINCE, UNTIL = fakes.NOW, fakes.NOW + timedelta(hours=1)
 
