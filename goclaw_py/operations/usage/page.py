@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from typing import Final
+from urllib.parse import urlencode
 
 from starlette.routing import Route
 
@@ -53,11 +54,13 @@ def routes(service: PageServices) -> list[Route]:
             raise wrong_field("tz", "Time zone", name, wanted) from error
         found, times = await asyncio.gather(control.usage.report(asked), control.usage.times(asked))
         rows = found.rows[:_SHOWN_GROUPS]
+        since = _ends(times[0], name)["from"]
         # The same digits everywhere on the page, so that amounts can be compared.
         digits = 2 if (found.total.cost_usd or 0) >= 1 else 4
         return {
             "report": found,
-            "rows": [(_label(row, by), row.used) for row in rows],
+            "rows": [(*_label(row, by), _runs(row, by, since), row.used) for row in rows],
+            "since": since,
             "with_messages": all(row.used.received is not None for row in rows),
             "left_out": len(found.rows) - len(rows) + found.left_out,
             "by": by,
@@ -95,6 +98,20 @@ def _label(row: UsageRow, by: Grouping) -> tuple[str, str]:
             return value or "no agent", ""
         case _:
             return value or "unknown", ""
+
+
+def _runs(row: UsageRow, by: Grouping, since: str) -> str:
+    """Return the address of what a row counts, "" if no page lists it."""
+    value = row.group.get(by)
+    match by:
+        case _ if not value:
+            return ""
+        case Grouping.JOB:
+            return f"/jobs/{value}"
+        case Grouping.MODEL:
+            return ""
+        case _:
+            return "/runs?" + urlencode({"from": since, by.value: value})
 
 
 def _named(found: UsageReport, by: Grouping) -> list[str]:

@@ -93,6 +93,38 @@ async def test_people_are_named_and_each_chart_has_its_values_in_a_table(
     assert "Messages, from" in text
 
 
+@pytest.mark.parametrize(
+    ("by", "value", "address"),
+    [
+        ("sender", "telegram/work/7", "/runs?from={}&sender=telegram%2Fwork%2F7"),
+        ("agent", "main", "/runs?from={}&agent=main"),
+        ("trigger", "cron", "/runs?from={}&trigger=cron"),
+        ("job", "job-1", "/jobs/job-1"),
+        ("model", "m", ""),
+        ("agent", None, ""),
+    ],
+)
+async def test_a_row_leads_to_what_it_counts(
+    *, browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch,
+    by: str, value: str | None, address: str,
+) -> None:  # fmt: skip
+    """Of the days of the page, in its time zone."""
+    report = await control.usage.report(UsageQuery((Grouping(by),)))
+    row = replace(report.rows[0], group={Grouping(by): value})
+
+    async def reported(query: UsageQuery) -> UsageReport:
+        return replace(report, rows=(row,))
+
+    monkeypatch.setattr(type(control.usage), "report", staticmethod(reported))
+    said = await browser.says(f"/usage?by={by}&range=7d&tz=Europe/Berlin")
+    table = said[said.index('data-sorts="by"') :]
+    total = re.search(r'<a href="/runs\?from=([^"&]*)">total', table)
+    assert total is not None
+    assert total[1].endswith("23%3A00%3A00"), "midnight in Berlin, in UTC"
+    body = table[table.index("<tbody>") :].partition("</tbody>")[0]
+    assert re.findall('href="([^"]*)"', body) == [address.format(total[1])] * bool(address)
+
+
 async def test_on_a_phone_rows_are_cards_with_labels(browser: Browser) -> None:
     """Found by use: tables of 1,054 px, where other lists become cards."""
     text = (await browser.get("/usage?by=sender&range=90d")).text
