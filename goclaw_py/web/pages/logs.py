@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -89,6 +89,17 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
         )
         return ListFilters("/logs", "lines", query, fields)
 
+    async def rows_of(tail: LogTail, filters: ListFilters) -> Facts:
+        is_newest_first = filters.values["order"] == _NEWEST_FIRST
+        lines = [*(reversed(tail.lines) if is_newest_first else tail.lines)]
+        keys = {str(line[key]) for line in lines for key in ("session", "sender") if line.get(key)}
+        names = await service.control.sessions.names(keys)
+        return {
+            "rows": [_row(line, names) for line in lines],
+            "left_out": tail.left_out,
+            "is_newest_first": is_newest_first,
+        }
+
     async def load(query: Query) -> Facts:
         filters = await filters_of(query)
         tail = logs.tail(_only(filters), limit=SHOWN)
@@ -99,7 +110,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
             "filters": filters,
             "place": tail.place,
             "named": [query[name] for name in ("session", "person") if name in query],
-            **_rows(tail, filters),
+            **await rows_of(tail, filters),
         }
 
     page = Page("/logs", "logs", "Logs", load, (*_FILTERS, "order"))
@@ -115,7 +126,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
                 if tail is None:
                     yield PING
                     continue
-                html = service.render("logs_lines.html", _rows(tail, filters))
+                html = service.render("logs_lines.html", await rows_of(tail, filters))
                 yield event(b"lines", tail.place, html.encode("utf-8", "replace"))
 
         return ClosedStream(parts(), tails)
@@ -127,17 +138,7 @@ def _only(filters: ListFilters) -> LogFilter:
     return LogFilter(**{name: one for name, one in filters.values.items() if name in _FILTERS})
 
 
-def _rows(tail: LogTail, filters: ListFilters) -> dict[str, object]:
-    is_newest_first = filters.values["order"] == _NEWEST_FIRST
-    lines = reversed(tail.lines) if is_newest_first else tail.lines
-    return {
-        "rows": [_row(line) for line in lines],
-        "left_out": tail.left_out,
-        "is_newest_first": is_newest_first,
-    }
-
-
-def _row(line: dict[str, Any]) -> LogRow:
+def _row(line: dict[str, Any], known: Mapping[str, str]) -> LogRow:
     try:
         at = datetime.fromisoformat(line.get("timestamp", ""))
     except ValueError:
@@ -148,7 +149,7 @@ def _row(line: dict[str, Any]) -> LogRow:
     hidden = _HEAD | {"logger"} if is_ours else _HEAD
     names = [name for name in line if name not in hidden and name not in _LAST]
     names += [name for name in _LAST if name in line and name not in hidden]
-    fields = tuple(_field(name, line) for name in names if line[name] is not None)
+    fields = tuple(_field(name, line, known) for name in names if line[name] is not None)
     event_name = visible(str(line.get("event", "")))
     if len(event_name) > _LONG:
         # Lines of libraries have their text as event.
@@ -157,7 +158,7 @@ def _row(line: dict[str, Any]) -> LogRow:
     return LogRow(at, level, _MEANINGS.get(level, "idle"), event_name, fields)
 
 
-def _field(name: str, line: dict[str, Any]) -> LogField:
+def _field(name: str, line: dict[str, Any], known: Mapping[str, str]) -> LogField:
     value = line[name]
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         value = ", ".join(value)
@@ -167,13 +168,17 @@ def _field(name: str, line: dict[str, Any]) -> LogField:
         case _ if name in _PAGES:
             return LogField(name, short_id(whole), _PAGES[name] + path, whole)
         case "session":
-            shown = line.get("session_name") or display_name(str(value), KnownNames())
-            shown = visible(str(shown))
-            return LogField(name, first_words(shown, _LONG), f"/sessions/view?key={path}", whole)
+            # While the database is away, the line has the name that it was written with.
+            named = known.get(str(value), whole)
+            if named == display_name(str(value), KnownNames()):
+                named = str(line.get("session_name") or named)
+            shown = first_words(visible(named), _LONG)
+            return LogField(name, shown, f"/sessions/view?key={path}", whole)
         case "occurrence" if "job" in line:
             return LogField(name, whole, f"/jobs/{quote(str(line['job']), safe='')}")
         case "sender":
-            return LogField(name, first_words(whole, _LONG), f"/logs?person={path}", whole)
+            shown = first_words(visible(known.get(str(value), whole)), _LONG)
+            return LogField(name, shown, f"/logs?person={path}", whole)
         case "heartbeat_run" if "agent" in line:
             agent = quote(str(line["agent"]), safe="")
             place = f"/heartbeats/{agent}?heartbeat_run={path}#chosen"

@@ -12,7 +12,9 @@ import httpx
 import pytest
 
 from goclaw_py.app.log_ring import LogRing
+from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import NodeId
+from goclaw_py.core.messages import Target
 from goclaw_py.observability.log_lines import LogFilter
 from goclaw_py.scheduler.views import PeerView
 from goclaw_py.web.api.logs import follow
@@ -94,6 +96,21 @@ async def test_fields_lead_to_their_pages(browser: Browser, logs: LogRing) -> No
         assert f'href="{place}"' in text
     assert f'title="{key}"><bdi>Ann</bdi>' in text
     assert "session_name" not in text
+
+
+async def test_people_and_sessions_have_their_names_of_today(
+    browser: Browser, logs: LogRing, control: FakeControl
+) -> None:
+    """SPEC OPS-9: also those that nobody knew when the line was written."""
+    chat = Target("telegram", "default", "42")
+    add(logs, "one", session=SESSION, sender="telegram/default/42")
+    add(logs, "two", session=SESSION, session_name="Old")
+    control.named = KnownNames({chat: "Ann"})
+    text = html.unescape((await browser.get("/logs")).text)
+    assert text.count("<bdi>Ann</bdi>") == 3
+    control.named = KnownNames()
+    text = html.unescape((await browser.get("/logs")).text)
+    assert [text.count(f"<bdi>{name}</bdi>") for name in ("Ann", "Old", "telegram 42")] == [0, 1, 2]
 
 
 async def test_what_a_line_has_in_it_stays_text(browser: Browser, logs: LogRing) -> None:
