@@ -316,12 +316,12 @@ def curly(text: str) -> str:
     return _QUOTED.sub(r"“\1”", text)
 
 
-def usd(amount: Decimal, digits: int | None = None) -> str:
+def usd(amount: Decimal, digits: int | None = None, *, sign: str = "$") -> str:
     """Return an amount of money; below a dollar it has four digits, unless they are given."""
     if digits is None:
         digits = 2 if amount == 0 or amount >= 1 else 4
     least = Decimal(1).scaleb(-digits)
-    return f"< ${least}" if 0 < amount < least else f"${amount:.{digits}f}"
+    return f"< {sign}{least}" if 0 < amount < least else f"{sign}{amount:.{digits}f}"
 
 
 def cost(used: Usage | None) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
 from goclaw_py.chat.commands.jobs import asker
 from goclaw_py.core.budget import Spent
+from goclaw_py.core.text import usd
 from goclaw_py.core.time.zones import utc_day
 from goclaw_py.runs.budget_tracker import BudgetAccount
 
@@ -31,7 +34,7 @@ def _spent(spent: Spent) -> str:
     parts = [f"{used.requests:,}{of_turns} model {requests}", f"{used.tokens:,}{of_tokens} tokens"]
     if used.cost_usd is not None or budget.usd is not None:
         of_usd = f" of ${budget.usd:.2f}" if budget.usd is not None else ""
-        parts.append(f"${used.cost_usd or 0:.2f}{of_usd}")
+        parts.append(f"{usd(used.cost_usd or Decimal())}{of_usd}")
     return ", ".join(parts)
 
 

@@ -42,7 +42,7 @@ def _skipped(one: Totals) -> str:
 
 
 def _usd(one: Totals) -> str:
-    return "" if one.usd is None else usd(one.usd).replace("$", "")
+    return "" if one.usd is None else usd(one.usd, sign="")
 
 
 def heart_name(one: ForecastHeartbeats) -> str:

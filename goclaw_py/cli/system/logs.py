@@ -23,9 +23,10 @@ from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import clock, plain, shows_whole
 from goclaw_py.cli.terminal import until_interrupted
 from goclaw_py.config.models import LogLevel
-from goclaw_py.core.errors import NoGateway, NotFound
+from goclaw_py.core.errors import BadInterval, NoGateway, NotFound
 from goclaw_py.core.time.texts import age
 from goclaw_py.observability.log_lines import LogFilter, LogTail
+from goclaw_py.schedule.jobs.schedule import parse_interval
 from goclaw_py.web.api.wire import MAX_LIMIT, read
 from goclaw_py.web.sockets import is_answered, socket_path
 
@@ -59,6 +60,9 @@ class LogOptions:
     search: Annotated[
         str, typer.Option(help="Show only lines with this text in their event or a field.")
     ] = ""
+    since: Annotated[
+        str, typer.Option(metavar="DURATION", help="Show only lines of the last 10m, 2h or 1d.")
+    ] = ""
     level: Annotated[
         LogLevel | None, typer.Option(help="Show only lines of this level or a higher one.")
     ] = None
@@ -80,7 +84,7 @@ def logs(ctx: typer.Context, chosen: LogOptions) -> None:
 
     That is the file into which the running gateway logs: that of [log] in the settings, or
     goclaw.log in the state folder. If it logs elsewhere, it is the last 2,000 lines that it has in
-    memory. Lines that are not JSON are shown only without --run, --level, --search and --json.
+    memory. Lines that are not JSON are shown only without options that select, and without --json.
     Empty fields, and which module has logged, are shown only with --wide and --json.
     """
     settings = cli(ctx).settings()
@@ -89,9 +93,10 @@ def logs(ctx: typer.Context, chosen: LogOptions) -> None:
     only = LogFilter("" if level is None else level.value, chosen.search, run=chosen.run or "")
     most = chosen.limit if chosen.lines is None else chosen.lines
     is_any = follow or not most
+    since = _since(chosen.since)
 
     def shown(line: str) -> str | None:
-        return _shown(line, only, as_json=as_json)
+        return _shown(line, only, since, as_json=as_json)
 
     with until_interrupted():
         is_live = is_answered(socket)
@@ -104,10 +109,18 @@ def logs(ctx: typer.Context, chosen: LogOptions) -> None:
                 is_any = True
                 typer.echo(text)
         else:
-            ask = _ask(settings, only, most, follow=follow, as_json=as_json)
+            ask = _ask(settings, only, since, most, follow=follow, as_json=as_json)
             is_any = waited_for(ask) or is_any
         if not is_any:
-            typer.echo(f"goclaw: {_none_text(only)}", err=True)
+            typer.echo(f"goclaw: {_none_text(only, chosen.since)}", err=True)
+
+
+def _since(given: str) -> datetime | None:
+    """Return from when on lines are shown; None: all. Raises ``BadParameter``."""
+    try:
+        return display.now() - parse_interval(given) if given else None
+    except (BadInterval, OverflowError) as error:
+        raise typer.BadParameter(f"--since {given!r}: write 10m, 2h or 1d") from error
 
 
 def _is_written_since(file: Path, socket: Path) -> bool:
@@ -120,15 +133,22 @@ def _is_written_since(file: Path, socket: Path) -> bool:
     return False
 
 
-def _none_text(only: LogFilter) -> str:
+def _none_text(only: LogFilter, since: str) -> str:
     about = f" about run {only.run}" if only.run else ""
     of_level = f" of level {only.level} or higher" if only.level else ""
     with_text = f" with {only.search!r}" if only.search else ""
-    return f"there are no log lines{about}{of_level}{with_text}"
+    of_time = f" of the last {since}" if since else ""
+    return f"there are no log lines{about}{of_level}{with_text}{of_time}"
 
 
 async def _ask(
-    settings: Settings, only: LogFilter, most: int, *, follow: bool, as_json: bool
+    settings: Settings,
+    only: LogFilter,
+    since: datetime | None,
+    most: int,
+    *,
+    follow: bool,
+    as_json: bool,
 ) -> bool:
     """Print the lines that the gateway has in memory; return whether there were any.
 
@@ -146,10 +166,11 @@ async def _ask(
                     raise NotFound(_NO_FILE.format(file=_file(settings))) from error
                 # It restarts: what it logs then is new.
                 tail = LogTail(place)
-            for facts in tail.lines:
+            lines = [facts for facts in tail.lines if _is_of(facts, since)]
+            for facts in lines:
                 typer.echo(json.dumps(facts) if as_json else plain(log_line(facts)))
             if not follow:
-                return bool(tail.lines)
+                return bool(lines)
             place, limit = tail.place, MAX_LIMIT
             await asyncio.sleep(_PAUSE_S)
 
@@ -192,17 +213,25 @@ def _is_replaced(file: Path, source: Any) -> bool:
     return False
 
 
-def _shown(line: str, only: LogFilter, *, as_json: bool) -> str | None:
+def _shown(line: str, only: LogFilter, since: datetime | None, *, as_json: bool) -> str | None:
     """Return how a line is shown, None if it is not."""
     try:
         facts = json.loads(line)
     except ValueError:
         facts = None
     if not isinstance(facts, dict):
-        return None if only != LogFilter() or as_json else plain(line)
-    if not only.selects(facts):
+        return None if only != LogFilter() or since or as_json else plain(line)
+    if not only.selects(facts) or not _is_of(facts, since):
         return None
     return line if as_json else plain(log_line(facts))
+
+
+def _is_of(facts: Mapping[str, Any], since: datetime | None) -> bool:
+    """Return whether a line is not older than ``since``; one without a time is older."""
+    try:
+        return since is None or datetime.fromisoformat(str(facts.get("timestamp"))) >= since
+    except (ValueError, TypeError):
+        return False
 
 
 def log_line(facts: Mapping[str, Any]) -> str:

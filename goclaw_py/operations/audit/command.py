@@ -92,8 +92,9 @@ def audit(
 
 @app.command()
 @with_options(Selected)
-def export(ctx: typer.Context, selected: Selected) -> None:
+def export(ctx: typer.Context, selected: Selected, *, as_json: AsJson = False) -> None:
     """Print all entries as JSON lines, newest first."""
+    del as_json  # it prints nothing else
     only = selected.filter
 
     async def ask(control: Control) -> None:

@@ -290,9 +290,10 @@ def check(
     """Check a settings file and the environment variables.
 
     Prints every error with the allowed values, and starts nothing. Exit code 2 if there is an
-    error.
+    error. A model without its API key is a warning.
     """
     from goclaw_py.cli import composition  # noqa: PLC0415
+    from goclaw_py.cli.doctor.agents import warn_of_model  # noqa: PLC0415
     from goclaw_py.config import SettingErrors, load  # noqa: PLC0415
 
     errors: tuple[GoclawError, ...] = ()
@@ -301,6 +302,8 @@ def check(
         settings = load(file or cli(ctx).config)
         name = str(settings.file or name)
         waited_for(composition.check_parts(settings))
+        for agent in settings.agents:
+            warn_of_model(settings, os.environ, agent)
     except SettingErrors as several:
         errors = several.errors
     except GoclawError as error:

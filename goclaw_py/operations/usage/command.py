@@ -169,5 +169,5 @@ def _columns(used: Used) -> tuple[str, ...]:
 def _usd(used: Used) -> str:
     if used.cost_usd is None:
         return "?" if used.unpriced else "-"
-    cost = usd(used.cost_usd).replace("$", "")
+    cost = usd(used.cost_usd, sign="")
     return f"{cost} + ?" if used.unpriced else cost

@@ -43,6 +43,8 @@ def file(home: Path) -> Path:
     ("--run 0190 -n 1", ["run_failed"]),
     ("--level warning", ["run_failed", "inbox_message_failed"]),
     ("--level error", ["inbox_message_failed"]),
+    ("--since 10m", []),
+    ("--since 3650d", ["run_started", "run_failed", "inbox_message_failed"]),
 ])  # fmt: skip
 def test_lines_are_selected(goclaw: Shell, file: Path, options: str, events: list[str]) -> None:
     got = goclaw("logs", *options.split())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, answer, choice, named, note_stored, with_options
+from goclaw_py.cli.context import AsJson, answer, choice, named, with_options
 from goclaw_py.core.errors import BadJob, NotAccepted, NotFound, SlugTaken
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import PeerKind
@@ -175,8 +175,7 @@ def add(
             raise
         return await _described(control, wish, job)
 
-    answer(ctx, ask, next_runs(as_json=as_json), create=True)
-    note_stored(ctx)
+    answer(ctx, ask, next_runs(ctx, as_json=as_json), create=True)
 
 
 def _named(wish: JobOptions, name: str) -> JobOptions:
@@ -220,7 +219,7 @@ def edit(
         change = JobChange(**fields, revision=expected)  # type: ignore[arg-type]
         return await _described(control, wish, await service.edit(before.id, change, by))
 
-    answer(ctx, ask, next_runs(as_json=as_json))
+    answer(ctx, ask, next_runs(ctx, as_json=as_json))
 
 
 async def _described(control: Control, wish: JobOptions, job: Job) -> JobSnapshot:

@@ -57,7 +57,7 @@ def _set(ctx: typer.Context, job: str, state: JobState, *, as_json: bool) -> Non
         edited = await control.jobs.edit(job, JobChange(state=state), operator())
         return await routed(control.jobs, edited)
 
-    answer(ctx, ask, next_runs(as_json=as_json))
+    answer(ctx, ask, next_runs(ctx, as_json=as_json))
 
 
 # ---------------------------------------------------------------------------- run

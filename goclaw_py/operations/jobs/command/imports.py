@@ -275,6 +275,8 @@ def export(
     owner: Annotated[
         str | None, typer.Option(callback=maybe_named, help="Export only jobs of this owner.")
     ] = None,
+    *,
+    as_json: AsJson = False,
 ) -> None:
     """Export jobs as JSON, for goclaw jobs import. Finished jobs are left out.
 
@@ -282,6 +284,7 @@ def export(
     """
     import orjson  # noqa: PLC0415
 
+    del as_json  # it writes nothing else
     if file is not None:
         refuse_existing(file)
 

@@ -116,6 +116,7 @@ def show(
             yield spec.session
 
     def show_one(found: _Shown, names: DisplayNames) -> None:
+        note_stored(ctx, unfinished=bool(found.seen.ahead or found.seen.job.running))
         statistics = _statistics(found.stats, days)
         show_facts([*_facts(found.seen, names, found.log), *_behaviour(found), *statistics])
         kind, text = kind_and_text(found.seen.job.spec.payload)
@@ -449,6 +450,7 @@ def next_(
         shown = [{"at": at.isoformat(), "slug": due.spec.slug} for at, due in found]
         show_json(list[dict[str, str]], shown)
         return
+    note_stored(ctx, unfinished=bool(found))
     if not enabled:
         typer.echo("jobs are turned off (scheduler.enabled = false)", err=True)
     rows = [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import named
+from goclaw_py.cli.context import named, note_stored
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames
 from goclaw_py.cli.output import Printer, clock, plain, show_text, when
@@ -201,12 +202,12 @@ def document(found: JobSnapshot) -> dict[str, object]:
     return {**job_json(found.job), **said}
 
 
-def next_runs(*, as_json: bool) -> Printer[JobSnapshot]:
+def next_runs(ctx: typer.Context, *, as_json: bool) -> Printer[JobSnapshot]:
     """Return how a job is printed after a change: in words, with its next runs (SPEC CRON-2)."""
-    return Printer(dict[str, object], _show_next, as_json, document)
+    return Printer(dict[str, object], partial(_show_next, ctx), as_json, document)
 
 
-def _show_next(found: JobSnapshot) -> None:
+def _show_next(ctx: typer.Context, found: JobSnapshot) -> None:
     job = found.job
     show_text(f"{label(job)}: {schedule(job)}")
     for number, at in enumerate(found.ahead):
@@ -222,6 +223,7 @@ def _show_next(found: JobSnapshot) -> None:
         meant = f"; did you mean {found.similar_session}?" if found.similar_session else ""
         text = f"there is no session {job.spec.session!r}, so the first run begins it{meant}"
         show_text(f"warning: {text}", err=True)
+    note_stored(ctx, unfinished=bool(found.ahead))
 
 
 def label(job: Job) -> str:

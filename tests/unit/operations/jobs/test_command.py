@@ -188,7 +188,7 @@ def test_everything_about_a_job_is_shown(goclaw: Shell, jobs: JobControl) -> Non
     jobs.clock.at += timedelta(minutes=1)
     jobs.ran("standup", OccurrenceStatus.SKIPPED, why=Why.NO_WORK)
     got = goclaw("jobs", "show", "standup")
-    assert (got.code, got.err) == (0, "")
+    assert (got.code, got.err) == (0, f"{STORED_ONLY}\n")
     shown = lines(got.out)
     assert set(shown) >= {
         "state active",

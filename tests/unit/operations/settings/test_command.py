@@ -103,6 +103,19 @@ def test_a_file_that_is_right_is_said_to_be(goclaw: Shell, file: str) -> None:
     assert goclaw("config", "check") == Done(0, f"{file}: no errors\n", "")
 
 
+def test_a_model_without_its_key_is_no_error_but_is_said(
+    goclaw: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ``goclaw init``, ``run``, ``status`` and ``why`` do: the gateway starts all the same."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    other = goclaw.home / "new.toml"
+    other.write_text('[agents.main]\nmodel = "openai:gpt-4o"\n')
+    got = goclaw("config", "check", str(other))
+    assert (got.code, got.out) == (0, f"{other}: no errors\n")
+    assert got.err.startswith("warning: openai:gpt-4o: no API key is set")
+    assert json.loads(goclaw("config", "check", str(other), "--json").out)["ok"]
+
+
 def test_another_file_is_checked_without_being_used(goclaw: Shell, file: str) -> None:
     other = goclaw.home / "new.toml"
     other.write_text('[lanes]\nmain = "x"\n[log]\nlevel = "loud"\n')
