@@ -128,7 +128,7 @@ async def _pending(src: Sources, letter: DeadLetter) -> Verdict:
         answer = f"Run {short_id(view.id)} has accepted it and is in progress."
         follow = Cure("Follow the run live", shell_command("runs", "follow", letter.session))
         return conclude("run.running", answer, follow)
-    return waits.judge(src, view)
+    return await waits.judge(src, view)
 
 
 async def _without_gateway(src: Sources, letter: DeadLetter) -> Verdict:

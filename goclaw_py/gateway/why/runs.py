@@ -66,12 +66,14 @@ class RunWait:
         reason: ``session``, ``lane``, ``agent``, ``approval`` if the holder had asked a person,
             ``cut`` if it had the same messages and was interrupted, or "" if it is unknown.
         holder: The run that had the slot, or that this run continues.
+        holder_name: Its name, with whose it is if that may be another session.
     """
 
     collected_s: float = 0.0
     waited_s: float = 0.0
     reason: str = ""
     holder: str = ""
+    holder_name: str = ""
 
     @property
     def is_slow(self) -> bool:
@@ -151,7 +153,8 @@ async def _wait_of(src: Sources, run: StoredRun, letters: Sequence[DeadLetter]) 
         collected_s = min(total_s, policy.debounce_s)
         return RunWait(collected_s, total_s - collected_s)
     holder = max(ended, key=_end_of_span)
-    return RunWait(collected_s, waited_s, ended[holder], holder.id)
+    name = await src.run_name(holder.id, holder.session)
+    return RunWait(collected_s, waited_s, ended[holder], holder.id, name)
 
 
 async def _continued(src: Sources, run: StoredRun, since: datetime) -> RunWait | None:
@@ -321,8 +324,9 @@ def _slow_wait(src: Sources, story: RunHistory) -> tuple[str, str, tuple[Cure, .
             done = f"goclaw runs show {wait.holder}"
             cures = (Cure("What the first run had done by then", done),)
         case "lane":
-            what = f"{waited} for a slot of lane {run.lane}, which {holder} had"
-            cures = src.wider(run.lane)
+            what = f"{waited} for a slot of lane {run.lane}, which {wait.holder_name} had"
+            long = Cure("Why that run took so long", f"goclaw why run:{wait.holder}")
+            cures = (long, *src.wider(run.lane))
         case "agent":
             what = f"{waited} for agent {run.agent}, which had reached its limit of concurrent runs"
             cures = (limit_of(run.agent),)

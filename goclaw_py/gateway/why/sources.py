@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from goclaw_py.core.display_names import KnownNames, address, display_name, needed_names
+from goclaw_py.core.display_names import KnownNames, address, display_name, needed_names, short_id
 from goclaw_py.core.errors import NoGateway
-from goclaw_py.core.ids import AgentName, LaneName, RunId
+from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
 from goclaw_py.core.messages import Sender, Target
 from goclaw_py.core.targets import target_text
 from goclaw_py.core.text import first_words
@@ -80,6 +80,11 @@ class Sources:
         key, where = address(target), target_text(target)
         name = display_name(key, await self.store.names(*needed_names([key])))
         return where if name == display_name(key, KnownNames()) else f"{name} ({where})"
+
+    async def run_name(self, run: str, session: SessionKey) -> str:
+        """Return a run's id and whose it is, as ``run ID (Ann)``."""
+        names = await self.control.sessions.names([session])
+        return f"run {short_id(run)} ({names[session]})"
 
     async def status(self) -> GatewayStatus | None:
         """Return the state of the gateway; None without one."""

@@ -24,19 +24,20 @@ _NAMED = 3
 async def explain(src: Sources, view: RunView, about: Subject | None = None) -> Explanation:
     """Explain a request that has not started."""
     about = about or Subject(SubjectKind.RUN, view.id, f"run {short_id(view.id)}")
-    verdict = judge(src, view)
+    verdict = await judge(src, view)
     step = ExplanationStep(None, verdict.code, texts.waits_for(view))
     return verdict.explanation(about, src.now(), (step,))
 
 
-def judge(src: Sources, view: RunView) -> Verdict:
+async def judge(src: Sources, view: RunView) -> Verdict:
     """What it waits for, and what to do about it."""
     assert view.waits_for is not None
     others = [] if src.container is None else src.container.dispatcher.runs()
     holders = [one for one in others if one.id != view.id and _holds(one, view)]
-    answer = f"It has waited {duration(view.for_s)} for {texts.waits_for(view)}"
+    waited = f"It has waited {duration(view.for_s)} for {texts.waits_for(view)}"
+    answer = f"{waited}{await _names(src, holders)}."
     code = f"waits.{view.waits_for.value}"
-    return conclude(code, f"{answer}{_names(holders)}.", *_cures(src, view, view.waits_for))
+    return conclude(code, answer, *_cures(src, view, view.waits_for))
 
 
 def _holds(one: RunView, view: RunView) -> bool:
@@ -54,13 +55,16 @@ def _holds(one: RunView, view: RunView) -> bool:
             return False
 
 
-def _names(holders: list[RunView]) -> str:
+async def _names(src: Sources, holders: list[RunView]) -> str:
     if not holders:
         return ""
-    names = ", ".join(f"run {short_id(one.id)} ({duration(one.for_s)})" for one in holders[:_NAMED])
+    shown = [
+        f"{await src.run_name(one.id, one.session)}, {duration(one.for_s)}"
+        for one in holders[:_NAMED]
+    ]
     rest = len(holders) - _NAMED
     more = f" and {count(rest, 'more', 'more')}" if rest > 0 else ""
-    return f"; in progress: {names}{more}"
+    return f"; in progress: {'; '.join(shown)}{more}"
 
 
 def _cures(src: Sources, view: RunView, waits_for: WaitsFor) -> tuple[Cure, ...]:

@@ -291,7 +291,7 @@ async def behind_another_run() -> Explanation:
 
 
 @CASES.question("My message waits though nothing else runs in my chat")
-@CASES.answer("waits.lane", "lane main: no slot is free; in progress: run",
+@CASES.answer("waits.lane", "(Bob), 5 s",
               "goclaw lanes set main 2")  # fmt: skip
 async def lane_full() -> Explanation:
     return await behind("next", chat="bob", ways=replace(AT_ONCE, main_lane=1))
@@ -306,7 +306,7 @@ async def still_typing() -> Explanation:
 
 
 @CASES.question("The answer came late: others were served first")
-@CASES.answer("late.lane", "for a slot of lane main", "goclaw lanes set main 2")
+@CASES.answer("late.lane", "(Bob) had; it then", "goclaw lanes set main 2")
 async def late_for_the_lane() -> Explanation:
     return await late(replace(AT_ONCE, main_lane=1))
 
