@@ -158,7 +158,7 @@ class ChatStore(Protocol):
     """Chats (SPEC CHAN-5, CHAN-7, HB-8)."""
 
     async def asides(self, session: SessionKey, *, limit: int = 50) -> list[Aside]:
-        """Return what stands beside the history of a session since its last reset, in order.
+        """Return what stands beside the whole history of a session, in order.
 
         The newest ``limit`` of each kind. Of questions to people only those of other conversations.
         """

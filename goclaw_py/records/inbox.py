@@ -298,7 +298,7 @@ class InboxStore(Protocol):
     ) -> list[Unanswered]:
         """Return unanswered messages of a session, without commands.
 
-        With ``ended``, those that ended without an answer since the last reset, the newest first;
+        With ``ended``, those that ended without an answer, the newest first;
         otherwise those that have not ended, in order of arrival.
         """
 

@@ -338,11 +338,12 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """A history entry, with the time and the run that wrote it."""
+    """A history entry: when, by which run, and after how many resets of its conversation."""
 
     entry: HistoryEntry
     at: datetime
     run_id: RunId | None
+    resets: int = 0
 
 
 class RunStore(Protocol):
@@ -432,11 +433,13 @@ class RunStore(Protocol):
     async def session(self, key: SessionKey) -> Session | None:
         """Return a session, or None if it is not stored."""
 
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """Return the newest ``limit`` entries since the last reset, the oldest first."""
+    async def history(
+        self, key: SessionKey, *, limit: int = 200, whole: bool = False
+    ) -> list[StoredEntry]:
+        """Return the newest entries since the last reset, or (``whole``) of all, in order."""
 
     async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
-        """Start a new history. Older entries stay stored but are not read again."""
+        """Start a new history. Older entries stay stored, but no run reads them again."""
 
     async def pin(self, key: SessionKey, pinned: Collection[str], *, run: RunId) -> bool:
         """Replace the pinned facts of a conversation.

@@ -531,8 +531,8 @@ async def test_an_undone_turn_begins_no_new_conversation(world: World) -> None:
     await world.a.begin_run(new_run("r2", row), node=A)
     await world.a.finish_run(replace(last, id=RunId("r2"), asked_at=at(6)), node=A)
     await world.a.reset_session(key_of(ANN), now=at(9))
-    assert await said_aside(world) == []
-    assert await world.a.unanswered(key_of(ANN), ended=True) == []
+    assert [text for _, text in await said_aside(world)] == said, "people read them"
+    assert await world.a.unanswered(key_of(ANN), ended=True) == [ended]
 
 
 async def test_what_failed_runs_said_stands_beside_the_history(world: World) -> None:
@@ -546,7 +546,7 @@ async def test_what_failed_runs_said_stands_beside_the_history(world: World) -> 
     assert (only.text, only.run_id) == ("it was bad", "bad")
 
 
-async def test_presses_unsent_messages_and_other_conversations_are_no_asides(world: World) -> None:
+async def test_presses_and_unsent_messages_are_no_asides(world: World) -> None:
     pressed = inbox(1, text="queue:steer", kind=InboxKind.COMMAND)
     pressed = replace(pressed, message=replace(pressed.message, press="queue:steer"))
     (row,) = (await world.a.accept([pressed], node=A, now=T0)).rows
@@ -560,4 +560,5 @@ async def test_presses_unsent_messages_and_other_conversations_are_no_asides(wor
     await world.a.finish_run(last, node=A)
     await world.a.reset_session(key_of(ANN), now=at(5))
     await do_command(world, 6, "/usage", say("after"))
-    assert await said_aside(world) == [(Role.USER, "/usage"), (Role.ASSISTANT, "after")]
+    said = [text for _, text in await said_aside(world)]
+    assert said == ["never sent", "/status", "before", "/usage", "after"], "none of a press"

@@ -255,6 +255,10 @@ async def test_a_reset_begins_a_fresh_history(world: World) -> None:
     assert (session.entries, session.last_active_at) == (0, at(20))
     await world.a.note(key_of(ANN), entry("new"), rows=(), now=at(2))
     assert [stored.entry.text for stored in await world.a.history(key_of(ANN))] == ["new"]
+    whole = await world.a.history(key_of(ANN), whole=True)
+    told = [("old", 0), ("half a sent", 0), ("new", 1)]
+    assert [(stored.entry.text, stored.resets) for stored in whole] == told
+    assert await world.a.history(key_of(ANN), limit=1, whole=True) == whole[-1:]
 
 
 # ---------------------------------------------------------------------------- rows taken in

@@ -146,13 +146,18 @@ class Sessions:
         self._live = live
 
     @operation("GET /api/sessions/{key:path}/history", Least.TEXT)
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """Return a session's history since its last reset, the oldest entry first."""
-        return await self._store.history(key, limit=limit)
+    async def history(
+        self, key: SessionKey, *, limit: int = 200, whole: bool = False
+    ) -> list[StoredEntry]:
+        """Return a session's history since its last reset, the oldest entry first.
+
+        ``whole``: also what was said before it.
+        """
+        return await self._store.history(key, limit=limit, whole=whole)
 
     @operation("GET /api/sessions/{key:path}/asides", Least.TEXT)
     async def asides(self, key: SessionKey, *, limit: int = 50) -> list[Aside]:
-        """Return commands, and messages that no run has written, since the last reset, in order.
+        """Return commands, and messages that no run has written, in order.
 
         The newest ``limit`` of each kind; with messages of failed runs.
         """

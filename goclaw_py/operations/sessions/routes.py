@@ -108,9 +108,14 @@ def session_routes(control: Control) -> APIRouter:
         return page.of(await listed(control.jobs, await control.sessions.list(wanted)), limit)
 
     @serve(api, Sessions.history)
-    async def history(key: KeyPath, limit: Limit = 200) -> list[StoredEntry]:
-        """List the newest history entries of a session since its last reset, the oldest first."""
-        return await control.sessions.history(SessionKey(key), limit=limit)
+    async def history(
+        key: KeyPath, limit: Limit = 200, *, whole: bool = False
+    ) -> list[StoredEntry]:
+        """List the newest history entries of a session since its last reset, the oldest first.
+
+        With `whole`, also those before it.
+        """
+        return await control.sessions.history(SessionKey(key), limit=limit, whole=whole)
 
     @serve(api, Sessions.asides)
     async def asides(key: KeyPath, limit: Limit = 50) -> list[Aside]:

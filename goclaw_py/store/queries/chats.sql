@@ -161,23 +161,13 @@ order by
 limit $3;
 
 -- name: asides
--- What was said in the chat of a session since its last reset and is in no history, the newest $2 of
--- each kind: commands that were typed; messages that no run, job or heartbeat has written, except
+-- What was said in the chat of a session and is in no history, the newest $2 of each kind: commands that were typed; messages that no run, job or heartbeat has written, except
 -- questions; those of tool calls that wait, unless this session may answer its own; messages of failed
 -- runs among the newest $2 runs.
 with here as (
-    select
-        s.key, s.channel, s.account, s.chat,
-        greatest(s.created_at, (
-            select h.at
-            from history as h
-            -- What was undone has a negative epoch.
-            where h.session = s.key and h.epoch < s.epoch and h.epoch >= 0
-            order by h.epoch desc, h.id desc
-            limit 1
-        )) as since
-    from sessions as s
-    where s.key = $1
+    select key, channel, account, chat, created_at
+    from sessions
+    where key = $1
 )
 select a.at, a.role, a.text, a.id, a.replaces, a.run_id, a.rich
 from here
@@ -247,5 +237,5 @@ cross join lateral (
           and o.state = 'sent'
     )
 ) as a
-where a.at >= here.since and a.text <> ''
+where a.at >= here.created_at and a.text <> ''
 order by a.at, a.role desc, a.place;

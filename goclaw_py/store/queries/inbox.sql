@@ -384,9 +384,7 @@ order by id
 limit $2;
 
 -- name: unanswered
--- The newest messages of a session that ended otherwise than with an answer, and were not undone,
--- since its last reset: a message that was received before the last answer to that conversation is
--- one of it.
+-- The newest messages of a session that ended otherwise than with an answer, and were not undone.
 select
     id, message, run_id, received_at, finished_at, outcome, reason,
     case when state = 'waiting' then last_run end as asking_run
@@ -394,17 +392,6 @@ from inbox
 where session = $1 and state = 'done' and kind = 'message' and outcome <> 'completed'
   and not exists (
       select from history as h where h.run_id = inbox.run_id and h.undone_at is not null
-  )
-  and received_at > coalesce(
-      (
-          select h.at
-          from sessions as s
-          join history as h on h.session = s.key and h.epoch < s.epoch and h.epoch >= 0
-          where s.key = $1
-          order by h.epoch desc, h.id desc
-          limit 1
-      ),
-      '-infinity'
   )
 order by id desc
 limit $2;

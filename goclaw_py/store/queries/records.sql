@@ -371,7 +371,7 @@ limit $3;
 
 -- name: history_of_run
 -- Return the history entries of a run, in order; without the copies in forks of its session.
-select role, text, native, format, run_id, at, files
+select role, text, native, format, run_id, at, files, greatest(epoch, -1 - epoch) as resets
 from history
 where run_id = $1 and session = (select session from runs where id = $1)
 order by id;
@@ -474,12 +474,14 @@ cross join lateral (
 where s.key = $1;
 
 -- name: history
--- Return the newest entries since the last reset, the newest first.
-select h.role, h.text, h.native, h.format, h.run_id, h.at, h.files
+-- Return the newest entries since the last reset, or also those before it ($3), the newest first.
+-- What was undone has a negative epoch.
+select h.role, h.text, h.native, h.format, h.run_id, h.at, h.files, h.epoch as resets
 from sessions as s
-join history as h on h.session = s.key and h.epoch = s.epoch
+join history as h
+    on h.session = s.key and h.epoch >= case when $3 then 0 else s.epoch end and h.epoch <= s.epoch
 where s.key = $1
-order by h.id desc
+order by h.epoch desc, h.id desc
 limit $2;
 
 -- name: spent

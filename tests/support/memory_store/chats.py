@@ -43,7 +43,6 @@ class MemoryChats(MemoryPart):
         here = self._db.sessions.get(storable(session))
         if here is None:
             return []
-        since = max(filter(None, (here.created_at, here.before_reset())))
         runs = [run for run in self._db.runs.values() if run.new.session == here.key]
         runs.sort(key=lambda run: (run.new.started_at, run.new.id))
         failed = {one.new.id for one in runs[-limit:] if one.end and one.end.outcome in _FAILED}
@@ -87,7 +86,7 @@ class MemoryChats(MemoryPart):
                 of_failed.append(line)
         lines = [*typed[-limit:], *alone[-limit:], *waiting, *of_failed]
         found = sorted(lines, key=lambda one: one[:3])
-        return [one for at, _, _, one in found if at >= since and one.text]
+        return [one for at, _, _, one in found if at >= here.created_at and one.text]
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         return newest(self._db.chats.values(), limit, before)

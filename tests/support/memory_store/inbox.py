@@ -135,12 +135,7 @@ class MemoryInbox(MemoryPart):
             return []
         if ended:
             undone = {one.entry.run_id for one in record.history if one.undone_at is not None}
-            since = record.before_reset()
-            kept = [
-                row
-                for row in record.unanswered
-                if row.run_id not in undone - {None} and (since is None or row.received_at > since)
-            ]
+            kept = [row for row in record.unanswered if row.run_id not in undone - {None}]
             found = sorted(kept, key=lambda row: row.id, reverse=True)
         else:
             rows = self._db.inbox.values()

@@ -151,7 +151,10 @@ class MemoryRunRecords(MemoryPart):
         known = self._db.runs.get(run)
         session = None if known is None else self._db.sessions.get(known.new.session)
         found = [] if session is None else [s for s in session.history if s.entry.run_id == run]
-        return [one.entry for one in sorted(found, key=lambda one: one.id)]
+        return [
+            replace(one.entry, resets=max(one.epoch, -1 - one.epoch))
+            for one in sorted(found, key=lambda one: one.id)
+        ]
 
     async def find_run(self, prefix: str) -> list[StoredRun]:
         prefix = storable(prefix)
@@ -220,10 +223,13 @@ class MemoryRunRecords(MemoryPart):
         record = self._db.sessions.get(storable(key))
         return None if record is None else self._session(record)
 
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
+    async def history(
+        self, key: SessionKey, *, limit: int = 200, whole: bool = False
+    ) -> list[StoredEntry]:
         record = self._db.sessions.get(storable(key))
-        entries = [] if record is None else [one.entry for one in record.current()]
-        return entries[max(0, len(entries) - limit) :]
+        entries = [] if record is None else record.history if whole else record.current()
+        found = [replace(one.entry, resets=one.epoch) for one in entries if one.epoch >= 0]
+        return found[max(0, len(found) - limit) :]
 
     async def spent(
         self,

@@ -107,12 +107,6 @@ class SessionRecord:
         """Its owner and its epoch."""
         return rules.Claim(self.owner, self.fence, self.epoch)
 
-    def before_reset(self) -> datetime | None:
-        """When the newest entry before the last reset was written."""
-        # What was undone has a negative epoch.
-        found = [one.entry.at for one in self.history if 0 <= one.epoch < self.epoch]
-        return found[-1] if found else None
-
     def current(self) -> list[HistoryRecord]:
         """The history since the last reset."""
         return [record for record in self.history if record.epoch == self.epoch]

@@ -222,7 +222,7 @@ def test_sessions_are_shown(goclaw: Shell, database: FakeControl) -> None:
     assert "Grüße [2J" in got.out
     assert "\x1b" not in got.out
     assert "node-1" in got.out
-    assert ("history", fakes.SESSION, 5) in database.calls
+    assert ("history", fakes.SESSION, 5, False) in database.calls
     assert "none" in goclaw("sessions", "show", "api").out
     # Any unique part of a key names a session.
     done = goclaw("sessions", "reset", "console", "--yes").out

@@ -304,8 +304,10 @@ class FakeSessions:
             raise NotFound(f"no session, or several, with {key!r}")
         return found[0]
 
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[store.StoredEntry]:
-        self._control._called("history", key, limit)
+    async def history(
+        self, key: SessionKey, *, limit: int = 200, whole: bool = False
+    ) -> list[store.StoredEntry]:
+        self._control._called("history", key, limit, whole)
         return HISTORY[-limit:]
 
     async def asides(self, key: SessionKey, *, limit: int = 50) -> list[store.Aside]:

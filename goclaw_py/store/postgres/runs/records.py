@@ -130,8 +130,10 @@ class PostgresRunRecords(PostgresPart):
         row = await self._pool.row(_SQL["session"], key)
         return None if row is None else rows.session(row)
 
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        newest_first = await self._pool.fetch(_SQL["history"], key, limit)
+    async def history(
+        self, key: SessionKey, *, limit: int = 200, whole: bool = False
+    ) -> list[StoredEntry]:
+        newest_first = await self._pool.fetch(_SQL["history"], key, limit, whole)
         return [rows.stored_entry(row) for row in reversed(newest_first)]
 
     async def spent(

@@ -283,7 +283,7 @@ class GuestConversations(Conversations):
         """Return the first words of a conversation, which operators do not see as its name."""
         key = session.key, session.created_at
         if session.entries and key not in self._titles:
-            history = await self.control.sessions.history(session.key, limit=_MOST)
+            history = await self.control.sessions.history(session.key, limit=_MOST, whole=True)
             asked = (one.entry.text for one in history if one.entry.role is Role.USER)
             self._titles[key] = first_words(without_markdown(next(asked, "")), _TITLE_CHARS)
         return self._titles.get(key) or _numbered(self.name_of(session.key))

@@ -19,13 +19,12 @@ from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import Aside, StoredEntry, StoredRun, ToolCall, Unanswered
 
 SHOWN: Final = 50
-"""The most entries of the history that are shown: the newest."""
+"""The most entries of the history that are shown at first: the newest."""
 
 _AGAIN: Final = re.compile(r"/undo [0-9a-f-]{32,} (again|edit\b.*)", re.DOTALL)
 """The commands of the buttons of the page for a turn that is answered again."""
 _STOP_BUTTON: Final = "stop-"
 """The ids of the commands of the button Stop begin with it: nobody has typed them."""
-_NEW: Final = re.compile(r"/(new|reset)\b", re.IGNORECASE)
 _ANSWERED: Final = (None, Outcome.COMPLETED, Outcome.INTERRUPTED)
 """Outcomes of which there is nothing to say: another run continues an interrupted one."""
 _NOTES: Final = {texts.interrupted_note(outcome): outcome for outcome in Outcome}
@@ -65,6 +64,8 @@ class Line:
         is_dropped: Whether it is a message that no run has begun with, and none will.
         is_last: Whether it belongs to the last turn of the history, which can be undone. Others may
             stand below it: it may have begun before them, and ended after them.
+        is_fresh: Whether the agent remembers nothing that stands above it: the conversation was
+            reset there.
     """
 
     entry: StoredEntry
@@ -79,6 +80,7 @@ class Line:
     is_answered: bool = False
     is_dropped: bool = False
     is_last: bool = False
+    is_fresh: bool = False
     id: str = ""
 
     @property
@@ -106,11 +108,19 @@ def lines_of(
     runs: list[StoredRun],
     queue: QueueView | None,
     asides: Sequence[Aside] = (),
+    *,
+    is_cut: bool = False,
+    is_reset: bool = False,
 ) -> list[Line]:
     """Return a conversation: its history, the messages without an answer, and what is beside it.
 
     A message that was dropped stands where it came, also if nothing was answered since.
+
+    ``is_cut``: more of the history is stored, so what was said before its first entry is not shown.
+    ``is_reset``: the conversation was reset behind its last entry, so that no turn can be undone.
     """
+    begins_at = history[0].at if is_cut else datetime.min.replace(tzinfo=UTC)
+    asides = [one for one in asides if one.at >= begins_at]
     by_id = {run.id: run for run in _with_earlier_calls(runs)}
     last = {one.run_id: one for one in history if one.run_id}
     found = [
@@ -119,7 +129,6 @@ def lines_of(
         if one.entry.text != texts.interrupted_note(Outcome.INTERRUPTED)
     ]
     if queue is not None:
-        begins_at = _begin(history, asides)
         ended = [one for one in queue.unanswered if one.received_at >= begins_at]
         missing = [one for one in (*ended, *queue.messages) if one.run_id not in last]
         newest = {one.run_id: one.id for one in missing}
@@ -170,11 +179,15 @@ def lines_of(
         # An answer stands below what it answers, also if more was said meanwhile.
         return begun.get(line.entry.run_id, at), at
 
-    latest = next((one.run_id for one in reversed(history) if one.run_id), None)
-    return _named(
-        replace(line, is_last=True) if latest and line.entry.run_id == latest else line
-        for line in sorted(found, key=place)
-    )
+    latest = next((one.run_id for one in reversed(history) if one.run_id and not is_reset), None)
+    resets = history[0].resets if history else 0
+    placed = []
+    for line in sorted(found, key=place):
+        is_fresh = line.entry.resets > resets
+        resets = max(resets, line.entry.resets)
+        is_last = latest is not None and line.entry.run_id == latest
+        placed.append(replace(line, is_last=is_last, is_fresh=is_fresh))
+    return _named(placed)
 
 
 def _named(lines: Iterable[Line]) -> list[Line]:
@@ -198,13 +211,6 @@ def _with_earlier_calls(runs: Iterable[StoredRun]) -> Iterator[StoredRun]:
         if run.outcome is Outcome.INTERRUPTED:
             before[run.prompt] = tuple(one for one in tools if one.ok is not None)
         yield replace(run, tools=tools)
-
-
-def _begin(history: Sequence[StoredEntry], asides: Sequence[Aside]) -> datetime:
-    """Return when the shown part of the conversation begins: it was reset, or more is stored."""
-    resets = [one.at for one in asides if one.role is Role.USER and _NEW.match(one.text)]
-    full = [history[0].at] if len(history) >= SHOWN else []
-    return max((*resets[-1:], *full), default=datetime.min.replace(tzinfo=UTC))
 
 
 def _line(entry: StoredEntry, run: StoredRun | None) -> Line:
@@ -271,8 +277,6 @@ def _asides(
     found: dict[str, Line] = {}
     for one in asides:
         if one.role is Role.USER:
-            if _NEW.match(one.text):
-                found.clear()
             is_pressed = one.id.rpartition(":")[2].startswith(_STOP_BUTTON)
             if _AGAIN.fullmatch(one.text) or is_pressed or one.id.endswith(":new"):
                 continue

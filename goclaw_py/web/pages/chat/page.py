@@ -171,7 +171,7 @@ class _ChatPages:
         reads = 0
         while True:
             history, runs, asides = await asyncio.gather(
-                self._control.sessions.history(key, limit=shown),
+                self._control.sessions.history(key, limit=shown, whole=True),
                 self._control.runs.list(RunQuery(limit=shown, session=key)),
                 self._control.sessions.asides(key, limit=shown),
             )
@@ -185,13 +185,11 @@ class _ChatPages:
         if guest:
             # The text of an error may name files and addresses of this machine.
             runs = [replace(run, error=None) for run in runs]
-        is_cut = len(history) == shown
-        if is_cut:
-            asides = [one for one in asides if one.at >= history[0].at]
+        is_cut, is_reset = len(history) == shown, not here.session.entries
         return {
             **facts,
-            "lines": lines_of(history, runs, queue, asides),
-            "is_cut": len(history) == shown,
+            "lines": lines_of(history, runs, queue, asides, is_cut=is_cut, is_reset=is_reset),
+            "is_cut": is_cut,
             **_waiting(queue),
         }
 
@@ -205,7 +203,8 @@ class _ChatPages:
 
     async def export(self, request: Request) -> Response:
         here = await self._stored(request.query_params)
-        history = await self._control.sessions.history(here.session.key, limit=EXPORTED)
+        sessions = self._control.sessions
+        history = await sessions.history(here.session.key, limit=EXPORTED, whole=True)
         return Response(
             _markdown(here, history),
             media_type="text/markdown",

@@ -92,7 +92,7 @@ async def test_a_session_key_of_any_characters_arrives_whole(
 ) -> None:
     """SPEC IO-7: keys hold colons; those of the API hold what their caller likes."""
     assert await remote.sessions.history(SessionKey(key), limit=9) == fakes.HISTORY
-    assert made.control.calls == [("history", key, 9)]
+    assert made.control.calls == [("history", key, 9, False)]
     with suppress(NotFound):
         await remote.sessions.queue(key)
     assert made.control.calls[-1] == ("queue", key)

@@ -24,7 +24,7 @@ from goclaw_py.records import Aside, SessionQuery, StoredEntry, ToolCall, Unansw
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.chat.conversations import LISTED, StoredConversation, by_day
-from goclaw_py.web.pages.chat.lines import SHOWN, lines_of
+from goclaw_py.web.pages.chat.lines import lines_of
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.pages.chat.page import waiting_places
 from tests.support.apps import lend_api
@@ -252,14 +252,23 @@ def test_an_answered_question_stands_above_the_answer_of_its_run() -> None:
     assert [line.is_markdown for line in lines] == [True, False, False, True]
 
 
-def test_what_was_said_before_a_new_conversation_is_not_shown() -> None:
-    asides = [aside(Role.USER, "/status", 1), aside(Role.USER, "/New", 2)]
-    asides += [aside(Role.ASSISTANT, "Forgotten.", 3), aside(Role.USER, "/new", 4, "local:m:new")]
-    assert [line.text for line in lines_of([], [], None, asides[:3])] == ["/New", "Forgotten."]
-    assert lines_of([], [], None, asides) == [], "the message behind it begins it"
-    dropped = replace(QUEUE, messages=(), unanswered=(a_dropped(1, 1), a_dropped(4, 4)))
-    lines = lines_of([], [], dropped, asides[:3])
-    assert [line.text for line in lines] == ["/New", "Forgotten.", "dropped 4"]
+def test_what_was_said_before_a_new_conversation_stays_above_a_line() -> None:
+    later = RunId("r2")
+    history = [entry(Role.USER, "ask", 1), entry(Role.ASSISTANT, "answer", 2)]
+    asides = [aside(Role.USER, "/status", 3), aside(Role.USER, "/New", 5)]
+    asides += [aside(Role.ASSISTANT, "Forgotten.", 6)]
+    above = ["ask", "answer", "/status", "dropped 4", "/New", "Forgotten."]
+    dropped = replace(QUEUE, messages=(), unanswered=(a_dropped(4, 4),))
+    lines = lines_of(history, [], dropped, asides, is_reset=True)
+    assert [line.text for line in lines] == above
+    assert not any(line.is_last or line.is_fresh for line in lines), "none can be undone"
+    history += [replace(entry(Role.USER, "who", 7, later), resets=1)]
+    history += [replace(entry(Role.ASSISTANT, "Ann", 8, later), resets=1)]
+    lines = lines_of(history, [], dropped, asides)
+    assert [line.text for line in lines] == [*above, "who", "Ann"]
+    assert [line.text for line in lines if line.is_fresh] == ["who"]
+    assert [line.text for line in lines if line.is_last] == ["who", "Ann"]
+    assert not any(line.is_fresh for line in lines_of(history[2:], [], None))
 
 
 def a_dropped(number: int, after_s: int, reason: Reason | None = Reason.STOPPED) -> Unanswered:
@@ -296,8 +305,7 @@ def test_a_dropped_message_stays_where_it_came(
     working = replace(ENDED, outcome=None, finished_at=None)
     lines = lines_of([], [working], replace(QUEUE, messages=(), unanswered=(begun,)))
     assert [line.problem for line in lines] == [""], "its run says how it ended"
-    full = [entry(Role.USER, f"ask {n}", 2 + n) for n in range(SHOWN)]
-    assert not any(line.is_dropped for line in lines_of(full, [], dropped)), "more is stored"
+    assert not any(line.is_dropped for line in lines_of(history, [], dropped, is_cut=True))
 
 
 def test_a_turn_that_was_stopped_while_it_asked_is_one_question_at_its_place() -> None:
@@ -400,7 +408,8 @@ async def test_a_message_that_is_answered_while_the_page_is_made_stands_there_on
     async def queue(_: FakeSessions, __: str) -> QueueView:
         return queues.pop(0)
 
-    async def history(_: FakeSessions, __: str, *, limit: int) -> list[StoredEntry]:
+    async def history(_: FakeSessions, __: str, *, limit: int, whole: bool) -> list[StoredEntry]:
+        assert whole
         return answered[-limit:]
 
     monkeypatch.setattr(FakeSessions, "queue", queue)
@@ -494,7 +503,7 @@ async def test_a_conversation_has_its_title_as_text(
 async def test_a_conversation_is_deleted_after_a_question(
     browser: Browser, control: FakeControl
 ) -> None:
-    told = ("deletes its 2 entries", 'href="/chat/export?name=local"', "It cannot be undone.")
+    told = ("deletes its history", 'href="/chat/export?name=local"', "It cannot be undone.")
     await browser.says("/chat/delete?name=local", *told)
     assert not any(call[0] == "delete" for call in control.calls)
     await browser.leads("/chat/delete", "/chat?notice=deleted", name="local")

@@ -130,8 +130,10 @@ class GuestSessions(FakeSessions):
         self._control._called("queue", key)
         return replace(QUEUE, session=SessionKey(key), running=(), messages=(), unanswered=())
 
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        self._control._called("history", key, limit)
+    async def history(
+        self, key: SessionKey, *, limit: int = 200, whole: bool = False
+    ) -> list[StoredEntry]:
+        self._control._called("history", key, limit, whole)
         entry = HistoryEntry(Role.ASSISTANT, f"said in {key}.", files=self._control.files)
         return [StoredEntry(entry, NOW, RUN_ID)]
 
@@ -431,8 +433,10 @@ async def test_a_conversation_of_a_guest_has_its_first_words_as_title(
     """Read once: the list is made anew each second."""
     asked = StoredEntry(HistoryEntry(Role.USER, "Plan <b>a trip"), NOW, RUN_ID)
 
-    async def history(sessions: GuestSessions, key: SessionKey, *, limit: int = 200) -> object:
-        sessions._control._called("history", key, limit)
+    async def history(
+        sessions: GuestSessions, key: SessionKey, *, limit: int = 200, whole: bool
+    ) -> object:
+        sessions._control._called("history", key, limit, whole)
         return [asked]
 
     monkeypatch.setattr(GuestSessions, "history", history)
