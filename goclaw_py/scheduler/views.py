@@ -32,6 +32,11 @@ class RunState(StrEnum):
     """Ignored its cancellation; counts no more, shown until its task ends."""
     DONE = "done"
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has not started."""
+        return self in (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
+
 
 @dataclass(frozen=True, slots=True)
 class LaneView:

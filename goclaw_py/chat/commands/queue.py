@@ -11,7 +11,7 @@ from goclaw_py.chat.outbound import texts
 from goclaw_py.core.chat_commands import Pressed, TypedCommand, queue_data
 from goclaw_py.core.messages import Button, OutboundMessage
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
-from goclaw_py.scheduler.views import RunState, RunView
+from goclaw_py.scheduler.views import RunView
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +49,7 @@ def _state(use: CommandUse) -> str:
     return queue(
         policies.policy(session, use.row.message),
         use.services.stops.local.runs(session),
+        len(use.services.stops.local.in_outage(session)),
         chosen=policies.chosen(session) is not None,
         full=policies.contexts.is_full(session),
         owner=use.is_by_owner,
@@ -88,6 +89,7 @@ def _words_read(_command: TypedCommand) -> int:
 def queue(
     policy: QueuePolicy,
     runs: Sequence[RunView],
+    in_outage: int = 0,
     *,
     chosen: bool,
     full: bool,
@@ -95,11 +97,13 @@ def queue(
 ) -> str:
     """Return the answer to ``/queue``.
 
+    ``in_outage``: the number of turns that wait for the provider of the agent.
     ``chosen``: the mode was set in this chat; ``full``: the conversation uses so much of the
     context that only one run at a time may start (SPEC QUEUE-7); ``owner``: the reader may change
     the mode.
     """
-    waiting = sum(run.state in _WAITING for run in runs)
+    not_started = sum(run.state.is_waiting for run in runs)
+    waiting = not_started + in_outage
     origin = "chosen in this chat" if chosen else "from the settings"
     at_once = "1 at a time, because this conversation is long"
     if not full:
@@ -109,7 +113,7 @@ def queue(
     return "\n".join(
         [
             f"Mode: {policy.mode.value} ({origin}): {_MEANING[policy.mode]}",
-            f"Running: {len(runs) - waiting} (at most {at_once})",
+            f"Running: {len(runs) - not_started} (at most {at_once})",
             f"Waiting: {waiting} (at most {policy.capacity}; when the queue is full, {last})",
             *([f"Bursts: {burst}"] if policy.debounce_s >= _NOTICED_S else []),
             *(_others(policy.mode) if owner else []),
@@ -144,8 +148,6 @@ _MEANING: Mapping[Mode, str] = {
     Mode.COLLECT: "waiting messages are merged into one turn",
     Mode.STEER: "a new message is added to the running task if possible, otherwise it waits",
 }
-
-_WAITING = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
 
 
 COMMANDS = (

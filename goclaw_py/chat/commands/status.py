@@ -23,8 +23,6 @@ NOTHING: Final = "Nothing is running or waiting in this chat."
 _MOST_WAITING: Final = 5
 _MOST_ELSEWHERE: Final = 50
 
-_STARTED: Final = (RunState.RUNNING, RunState.FINISHING, RunState.STOPPING, RunState.ABANDONED)
-
 
 async def _status(use: CommandUse) -> str:
     row, services, key = use.row, use.services, use.row.session
@@ -77,7 +75,7 @@ class SessionMemory:
 def task_lines(
     tasks: Sequence[ChatTask], in_outage: Sequence[Turn], approvals: Sequence[str], agent: AgentName
 ) -> list[str]:
-    """Return what runs and what waits, each as a list.
+    """Return what runs, what waits in the queue, and what waits for a person, each as a list.
 
     Args:
         tasks: Those of the dispatcher.
@@ -86,19 +84,20 @@ def task_lines(
         agent: The agent of the chat; child runs of others are shown with their agent.
     """
     running = [
-        f"- {_what(task, agent)}, {_since(task)}" for task in tasks if task.run.state in _STARTED
+        f"- {_what(task, agent)}, {_since(task)}" for task in tasks if not task.run.state.is_waiting
     ]
-    waiting = [f"- {_what(task, agent)}" for task in tasks if task.run.state not in _STARTED]
+    waiting = [f"- {_what(task, agent)}" for task in tasks if task.run.state.is_waiting]
     waiting += [f"- {_message(turn)}, until the AI model answers again" for turn in in_outage]
     if len(waiting) > _MOST_WAITING:
         more = len(waiting) - _MOST_WAITING + 1
         waiting[_MOST_WAITING - 1 :] = [f"- … and {more} more"]
-    waiting += [f"- {line}" for line in approvals]
-    if not running and not waiting:
+    asking = [f"- {line}" for line in approvals]
+    if not running and not waiting and not asking:
         return [NOTHING]
     return [
         *(["Running:", *running] if running else []),
         *(["Waiting:", *waiting] if waiting else []),
+        *(["Waiting for a person:", *asking] if asking else []),
     ]
 
 

@@ -50,6 +50,9 @@ def test_the_queue_is_told_in_numbers(policy: QueuePolicy, words: str) -> None:
     """SPEC CMD-5."""
     runs = [view(state) for state in RunState if state is not RunState.DONE]
     assert words in queue(policy, runs, chosen=False, full=False).splitlines()
+    held = queue(policy, [], 2, chosen=False, full=False)
+    assert "\nRunning: 0 (at most" in held
+    assert "\nWaiting: 2 (at most" in held, "as in /status"
 
 
 def test_a_full_context_explains_why_one_run_works_at_a_time() -> None:
@@ -89,7 +92,9 @@ def test_the_status_sorts_every_state_into_running_or_waiting() -> None:
         *("- a task, for 1 min", "- a task, is being stopped"),
         *("- a task, for 1 min", "- a task, is being stopped"),
         "Waiting:",
-        *("- a task", "- a task", "- a task", "- approval of pay"),
+        *("- a task", "- a task", "- a task"),
+        "Waiting for a person:",
+        "- approval of pay",
     ]
 
 
