@@ -304,7 +304,9 @@ def test_a_question_of_a_tool_is_answered_in_the_chat_by_keyboard(
         last = page.locator("li.assistant[data-of] .words").last
         for _ in range(2):
             expect(last).to_contain_text("has denied it" if decision == "Deny" else "a.txt")
-            expect(answered).to_have_text(re.compile(f"^write_file: {words}[^\\n]+$"))
+            expect(answered).to_have_text(
+                re.compile(f"^May I call write_file [^\\n]+{words}[^\\n]+$")
+            )
             first = page.locator("#talk > li.assistant:not([hidden]) .words").first
             expect(first).to_contain_text(words.strip())
             page.reload()

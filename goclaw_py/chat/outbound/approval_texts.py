@@ -27,7 +27,6 @@ _OF_OTHERS = ("Chat: ", "Job: ")
 _OF_CONVERSATION = ("Chat: conversation ", "Chat: direct chat (console)")
 """How questions of the web chat begin their line about the chat."""
 _QUESTIONS = ("🔐", "❓")
-_LONG_VALUE_CHARS = 2000
 _MOST_VALUES = 15
 
 _ANSWERS: Final[Mapping[Decision, str]] = {
@@ -141,7 +140,7 @@ def ends_with_answer(text: str) -> bool:
 
 
 def without_question(text: str) -> str:
-    """Return an answered question as its tool and the answer; any other text as it is.
+    """Return an answered question as the call on one line and the answer; other texts as they are.
 
     That of another chat, or of a job, stays as it is: who asked is read nowhere else.
     """
@@ -151,8 +150,12 @@ def without_question(text: str) -> str:
         return text
     if not question.startswith(_QUESTIONS) or not ends_with_answer(text):
         return text
-    tool = question.partition("\n\n")[2].partition("\n")[0]
-    return f"{tool}: {said}"
+    tool, *values = question.split("\n\n")[1].split("\n")
+    short = [line.strip() for line in values if not line.startswith("  │") and ": " in line]
+    given = truncate_middle(", ".join(short), _GIVEN_CHARS)
+    call = f"{tool} ({given})" if given else tool
+    is_uncertain = question.startswith(_QUESTIONS[1])
+    return f"{f'Did {call} take effect?' if is_uncertain else f'May I call {call}?'} {said}"
 
 
 def is_refusal(line: str) -> bool:
@@ -181,8 +184,8 @@ def arguments(given: str) -> list[tuple[str, str]]:
     """
     named = _named(given)
     if named is None:
-        return [("Arguments", given[:_LONG_VALUE_CHARS])]
-    values = [(visible_line(name), value[:_LONG_VALUE_CHARS]) for name, value in named.items()]
+        return [("Arguments", given)]
+    values = [(visible_line(name), value) for name, value in named.items()]
     more = len(values) - _MOST_VALUES
     return values if more <= 0 else [*values[:_MOST_VALUES], ("…", f"and {more} more")]
 

@@ -58,7 +58,7 @@ of a sent file name and path. `--agent`: the agent of a new chat.
   they go away on all terminals when used, or when a later message asks the same, and come back
   after a reload, at their message, until the gateway restarts. Questions about tool calls
   (AGENT-11) of the conversation are one card each at its end, with the arguments as names and
-  values, until they are answered; then a line has the tool and the answer. Those of other
+  values, until they are answered; then a line has the call and the answer. Those of other
   conversations, which the operator answers here, are messages with buttons: they say who asks, and
   for what.
 """

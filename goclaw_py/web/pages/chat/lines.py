@@ -109,17 +109,17 @@ def lines_of(
     queue: QueueView | None,
     asides: Sequence[Aside] = (),
     *,
-    is_cut: bool = False,
+    has_earlier: bool = False,
     is_reset: bool = False,
 ) -> list[Line]:
     """Return a conversation: its history, the messages without an answer, and what is beside it.
 
     A message that was dropped stands where it came, also if nothing was answered since.
 
-    ``is_cut``: more of the history is stored, so what was said before its first entry is not shown.
+    ``has_earlier``: more of the history is stored; nothing from before its first entry is shown.
     ``is_reset``: the conversation was reset behind its last entry, so that no turn can be undone.
     """
-    begins_at = history[0].at if is_cut else datetime.min.replace(tzinfo=UTC)
+    begins_at = history[0].at if has_earlier else datetime.min.replace(tzinfo=UTC)
     asides = [one for one in asides if one.at >= begins_at]
     by_id = {run.id: run for run in _with_earlier_calls(runs)}
     last = {one.run_id: one for one in history if one.run_id}
@@ -141,13 +141,13 @@ def lines_of(
     # Of a turn that was stopped while it asked, the line of the turn says so.
     stopped = {one.at for one in history if _NOTES.get(_note(one.entry.text)) is Outcome.CANCELLED}
     unanswered = {
-        one.entry.at: one.text.partition(":")[0]
+        one.entry.at: one.text.rpartition("? ")[0]
         for one in beside
         if one.is_answered and one.entry.at in stopped
     }
     beside = [one for one in beside if not (one.is_answered and one.entry.at in stopped)]
     found = [
-        replace(one, problem=f"{one.problem} It had asked to call {unanswered[one.entry.at]}.")
+        replace(one, problem=f"{one.problem} It had asked: {unanswered[one.entry.at]}?")
         if one.problem and one.entry.at in unanswered
         else one
         for one in found

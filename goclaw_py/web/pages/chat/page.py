@@ -185,11 +185,14 @@ class _ChatPages:
         if guest:
             # The text of an error may name files and addresses of this machine.
             runs = [replace(run, error=None) for run in runs]
-        is_cut, is_reset = len(history) == shown, not here.session.entries
+        has_earlier = len(history) == shown
+        is_reset = not here.session.entries
         return {
             **facts,
-            "lines": lines_of(history, runs, queue, asides, is_cut=is_cut, is_reset=is_reset),
-            "is_cut": is_cut,
+            "lines": lines_of(
+                history, runs, queue, asides, has_earlier=has_earlier, is_reset=is_reset
+            ),
+            "is_cut": has_earlier,
             **_waiting(queue),
         }
 

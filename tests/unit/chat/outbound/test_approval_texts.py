@@ -18,6 +18,9 @@ from goclaw_py.core.text import utf16_len
 
 SHORTENED = "(Shortened. All of it is on the page Approvals.)"
 
+HUGE = '{"a": ' + "9" * 5000 + "}"
+DEEP = '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"
+
 
 @pytest.mark.parametrize(
     ("arguments", "shown"),
@@ -25,9 +28,9 @@ SHORTENED = "(Shortened. All of it is on the page Approvals.)"
         ('{"to": "Ann", "usd": 5}', "  to: Ann\n  usd: 5"),
         ("{", "{"),
         ("[1]", "[1]"),
-        ('{"a": ' + "9" * 5000 + "}", '{"a": 9999'),
+        (HUGE, '{"a": 9999'),
         ('{"a": ' + "[" * 300 + "]" * 300 + "}", "  a: [[[["),
-        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", '{"a": [[[['),
+        (DEEP, '{"a": [[[['),
     ],
     ids=["readable", "no JSON", "no object", "a large number", "nested", "nested too deep"],
 )
@@ -45,8 +48,8 @@ def test_any_arguments_can_be_asked_about(arguments: str, shown: str) -> None:
         ("{}", []),
         ("{", [("Arguments", "{")]),
         ("[1]", [("Arguments", "[1]")]),
-        ('{"a": ' + "9" * 5000 + "}", [("Arguments", '{"a": ' + "9" * 1994)]),
-        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", [("Arguments", '{"a": ' + "[" * 1994)]),
+        (HUGE, [("Arguments", HUGE)]),
+        (DEEP, [("Arguments", DEEP)]),
     ],
     ids=["lines", "a hostile name", "none", "no JSON", "no object", "a large number", "too deep"],
 )
@@ -135,4 +138,20 @@ def test_only_a_question_of_the_conversation_is_left_out_of_its_answer(
     facts: str, *, is_own: bool
 ) -> None:
     text = f"🔐 May I call this tool?\n\npay\n  to: Bob\n\n{facts}\n\n🚫 Denied by Ann."
-    assert without_question(text) == ("pay: 🚫 Denied by Ann." if is_own else text)
+    own = "May I call pay (to: Bob)? 🚫 Denied by Ann."
+    assert without_question(text) == (own if is_own else text)
+
+
+@pytest.mark.parametrize(
+    ("given", "call"),
+    [
+        ("{}", "pay"),
+        ('{"to": "Bob", "amount": 5}', "pay (to: Bob, amount: 5)"),
+        ('{"path": "a.txt", "text": "b: 1\\nc: 2"}', "pay (path: a.txt)"),
+    ],
+)
+def test_an_answered_question_is_one_line_with_the_call(given: str, call: str) -> None:
+    for uncertain, line in ((False, f"May I call {call}? "), (True, f"Did {call} take effect? ")):
+        asked = question(ApprovalRequest("c", "pay", given, uncertain=uncertain), NO_CONTEXT)
+        said = answered(asked, Decision.SKIP, "Ann")
+        assert without_question(said) == f"{line}⏭ Skipped by Ann."

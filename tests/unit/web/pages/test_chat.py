@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator, Collection
 from dataclasses import replace
@@ -177,7 +178,8 @@ def test_commands_and_their_answers_stand_where_they_came() -> None:
     lines = lines_of(history, [], None, asides)
     assert [(line.text, line.message, line.receipt) for line in lines] == [
         ("ask", "", ""), ("answer", "", ""), ("/queue", "id-3", ""), ("Mode: steer", "", "r9"),
-        ("more", "", ""), ("yes", "", ""), ("pay: 🚫 Denied by Ann.", "", "r10"),
+        ("more", "", ""), ("yes", "", ""),
+        ("May I call pay (to: Bob)? 🚫 Denied by Ann.", "", "r10"),
         ("/stop", "id-11", ""), ("Stopped.", "", "r12"),
     ]  # fmt: skip
     assert [line.is_remembered for line in lines].count(False) == 5
@@ -247,7 +249,7 @@ def test_an_answered_question_stands_above_the_answer_of_its_run() -> None:
     asides = [aside(Role.ASSISTANT, question, 3), aside(Role.ASSISTANT, "Noted.", 4)]
     lines = lines_of(history, [], None, asides)
     assert [line.text for line in lines] == [
-        "write", "write_file: ✅ Allowed once by Ann.", "Noted.", "Wrote it.",
+        "write", "May I call write_file? ✅ Allowed once by Ann.", "Noted.", "Wrote it.",
     ]  # fmt: skip
     assert [line.is_markdown for line in lines] == [True, False, False, True]
 
@@ -305,7 +307,7 @@ def test_a_dropped_message_stays_where_it_came(
     working = replace(ENDED, outcome=None, finished_at=None)
     lines = lines_of([], [working], replace(QUEUE, messages=(), unanswered=(begun,)))
     assert [line.problem for line in lines] == [""], "its run says how it ended"
-    assert not any(line.is_dropped for line in lines_of(history, [], dropped, is_cut=True))
+    assert not any(line.is_dropped for line in lines_of(history, [], dropped, has_earlier=True))
 
 
 def test_a_turn_that_was_stopped_while_it_asked_is_one_question_at_its_place() -> None:
@@ -321,10 +323,13 @@ def test_a_turn_that_was_stopped_while_it_asked_is_one_question_at_its_place() -
     queue = replace(QUEUE, messages=(), unanswered=(waited,))
     lines = lines_of(history, [asked], queue, beside)
     assert [(line.text, line.problem) for line in lines] == [
-        ("save", ""), ("", "Stopped. It had asked to call write_file."), ("who", ""), ("Ann", ""),
+        ("save", ""), ("", "Stopped. It had asked: May I call write_file?"),
+        ("who", ""), ("Ann", ""),
     ]  # fmt: skip
     of_a_job = [aside(Role.ASSISTANT, question, 6)]
-    assert lines_of(history, [asked], queue, of_a_job)[-1].text == "write_file: ⏹ Stopped."
+    assert (
+        lines_of(history, [asked], queue, of_a_job)[-1].text == "May I call write_file? ⏹ Stopped."
+    )
 
 
 def test_a_run_that_failed_is_explained_once_by_its_own_message() -> None:
@@ -446,6 +451,15 @@ async def test_the_list_marks_conversations_that_ask(
     control.questions.asked = [replace(PAY, session=fakes.SESSION)]
     listed = await browser.says("/chat?name=fresh", 'aria-label="asks you"')
     assert "May the agent do this?" not in listed
+
+
+async def test_a_question_shows_all_of_a_long_value(browser: Browser, control: FakeControl) -> None:
+    value = "x" * 600 + "y" * 5_000
+    request = replace(PAY.request, arguments=json.dumps({"to": value}))
+    control.questions.asked = [replace(PAY, session=fakes.SESSION, request=request)]
+    page = await browser.says("/chat?name=local", "Show all: 5,000 more characters")
+    dd = page.partition("<dd>")[2].partition("</dd>")[0]
+    assert re.sub(r"<summary>.*</summary>|<.*?>", "", dd) == value
 
 
 async def test_without_a_name_the_newest_conversation_is_shown(
