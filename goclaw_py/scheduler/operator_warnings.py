@@ -68,11 +68,24 @@ def refusals_text(refusals: Iterable[tuple[str, str]]) -> str:
     """
     groups: dict[str, list[str]] = {}
     for name, error in refusals:
-        known = next((form for mark, form in _REFUSALS if mark in error.lower()), error)
+        forms = (form for mark, form in _REFUSALS if name and mark in error.lower())
+        known = next(forms, error)
         names = groups.setdefault(known, [])
         if name and name not in names:
             names.append(name)
     return "; ".join(_refusal(form, names) for form, names in groups.items())
+
+
+def undelivered_text(place: str, error: str) -> str:
+    """Return that a message could not be delivered, and why, in words if they are known.
+
+    Args:
+        place: The name of the chat, "" if it had none to go to.
+        error: What its server answered, on one line without a full stop.
+    """
+    if place and any(mark in error.lower() for mark, _ in _REFUSALS):
+        return f"could not be delivered: {refusals_text([(place, error)])}"
+    return f"could not be delivered{f' to {place}' if place else ''} ({error})"
 
 
 def _refusal(form: str, names: Sequence[str]) -> str:

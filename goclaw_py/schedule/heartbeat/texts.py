@@ -10,6 +10,7 @@ from goclaw_py.chat.outbound.ok_token import HEARTBEAT_OK
 from goclaw_py.core.text import truncate
 from goclaw_py.core.time.texts import local, named
 from goclaw_py.schedule.heartbeat.models import HeartbeatEvent
+from goclaw_py.scheduler.operator_warnings import undelivered_text
 
 _REASON_CHARS = 300
 
@@ -51,7 +52,7 @@ def fell_back(gone: str) -> str:
 
 def undelivered(place: str, why: str, text: str) -> str:
     """Return the notice in another chat about an alert that its channel refused for good."""
-    return f"⚠️ This could not be delivered to {place} ({_truncated(why)}):\n\n{text}"
+    return f"⚠️ This {undelivered_text(place, _truncated(why))}.\n\n{text}"
 
 
 def failed_thrice(agent: str, when: datetime, why: str, zone: str) -> str:

@@ -17,7 +17,12 @@ from goclaw_py.core.time.texts import ChatZone, friendly, named, rough, weekday,
 from goclaw_py.schedule.jobs.execution_models import UnreportedOccurrence, Why
 from goclaw_py.schedule.jobs.models import Job, JobSpec, JobState, Notify
 from goclaw_py.schedule.jobs.schedule import At, describe
-from goclaw_py.scheduler.operator_warnings import OperatorWarning, refusals_text, shell_command
+from goclaw_py.scheduler.operator_warnings import (
+    OperatorWarning,
+    refusals_text,
+    shell_command,
+    undelivered_text,
+)
 
 NOTIFY: Final = "[NOTIFY]"
 """With ``Notify.CONDITIONAL``, only a reply that begins so is sent (SPEC CRON-13)."""
@@ -120,10 +125,9 @@ def delivered_from(title: str, text: str) -> str:
 
 def undelivered(title: str, place: str, why: str, text: str, due: DueTimeText) -> str:
     """Return the notice about a result that could not be delivered; its ``text`` if readable."""
-    to = f" to {place}" if place else ""
-    said = f":\n\n{text}" if text else "."
-    cause = clause(why, _REASON_CHARS)
-    return f"⚠️ “{_title(title)}”, due {due}, could not be delivered{to} ({cause}){said}"
+    fate = undelivered_text(place, clause(why, _REASON_CHARS))
+    said = f".\n\n{text}" if text else "."
+    return f"⚠️ “{_title(title)}”, due {due}, {fate}{said}"
 
 
 # ---------------------------------------------------------------------------- failures

@@ -11,6 +11,7 @@ from goclaw_py.scheduler.operator_warnings import (
     names_text,
     refusals_text,
     shell_command,
+    undelivered_text,
 )
 
 HOSTILE = ("a b", "it's", '"; rm -rf ~ #', "\u05e9\u05dc\u202e", "$(id)", "`id`", "-x", "a\nb", "")
@@ -47,6 +48,21 @@ def test_a_result_without_a_chat_has_only_its_reason() -> None:
     assert refusals_text([("", "nobody has spoken"), ("", "nobody has spoken")]) == (
         "nobody has spoken"
     )
+
+
+@pytest.mark.parametrize(("place", "error", "words"), [
+    ("Bob", "Forbidden: bot was blocked by the user",
+     "could not be delivered: Bob has blocked the bot"),
+    ("Crew", "Forbidden: bot was kicked from the group",
+     "could not be delivered: Crew has removed the bot"),
+    ("Bob", "odd", "could not be delivered to Bob (odd)"),
+    ("", "bot was blocked by the user", "could not be delivered (bot was blocked by the user)"),
+])  # fmt: skip
+def test_why_a_message_was_not_delivered_is_said_in_words(
+    place: str, error: str, words: str
+) -> None:
+    assert undelivered_text(place, error) == words
+    assert "{" not in refusals_text([(place, error)])
 
 
 def test_a_name_with_braces_is_text() -> None:

@@ -163,7 +163,7 @@ async def test_a_result_that_its_chat_refuses_is_told_in_another_one(
         assert row.status is OccurrenceStatus.UNDELIVERED
         assert "blocked" in row.error
         (text,) = told(gateway, "bob")
-        assert "could not be delivered to a private chat on Telegram" in text
+        assert "could not be delivered: a private chat on Telegram has blocked the bot." in text
         assert ("Tea!" in text) is with_text
         assert await gateway.store.job(job.id) is not None
         assert told(gateway, "ann") == []
