@@ -16,7 +16,7 @@ from goclaw_py.core.command_text import (
     means_stop,
     visible_word,
 )
-from goclaw_py.core.ids import ApprovalId, OccurrenceId, RunId
+from goclaw_py.core.ids import ApprovalId, JobId, OccurrenceId, RunId
 from goclaw_py.core.messages import Button, InboundMessage, PeerKind
 
 
@@ -144,7 +144,9 @@ _STOP_DATA = "stop:"
 """The data of the stop button below a streamed reply, before the id of the run."""
 
 _JOB_DATA = re.compile(r"job:([a-z0-9]+):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-"""The data of a button below a reminder. Clients can forge it."""
+"""The data of a button below a reminder, or of ``_DELETE``. Clients can forge it."""
+_DELETE = "delete"
+"""The button that confirms ``/jobs delete``: it allows no more than the command."""
 
 _QUEUE_DATA = re.compile(r"queue:([a-z]{1,20})")
 _RETRY_DATA = re.compile(r"retry:([0-9]{1,18}(?:,[0-9]{1,18})*)")
@@ -322,6 +324,11 @@ def queue_data(mode: str) -> str:
     return f"queue:{mode}"
 
 
+def delete_buttons(job: JobId) -> tuple[tuple[Button, ...], ...]:
+    """Return the button below the question whether to delete a job."""
+    return ((Button("🗑 Delete", f"job:{_DELETE}:{job}"),),)
+
+
 def job_data(action: JobAction, occurrence: OccurrenceId) -> str:
     """Return the data of a button below a message of a job."""
     return f"job:{action}:{occurrence}"
@@ -375,6 +382,8 @@ def toast(data: str) -> str | None:
             return _TOASTS[action]
         case RetryPressed():
             return "🔁 Trying again…"
+        case TypedCommand():
+            return "🗑 Deleting…"
         case AccessButton() | ApprovalButton() | QueueButton():
             return None
         case _:
@@ -447,16 +456,17 @@ def _pressed(data: str) -> Command | None:
     if asked is not None and asked[1] in set(AccessAction):
         return AccessButton(AccessAction(asked[1]), asked[2])
     answered = _APPROVAL_DATA.fullmatch(data)
-    if answered is not None and answered[1] in _RULE_BUTTONS:
+    if answered is not None and answered[1] in {*_RULE_BUTTONS, *_APPROVAL_BUTTONS}:
         is_sure = answered[1] == _SURE
-        decision = Decision.ALWAYS if is_sure else None
+        word = Decision.ALWAYS if is_sure else answered[1]
+        decision = None if word == _BACK else Decision(word)
         return ApprovalButton(decision, ApprovalId(answered[2]), is_sure)
-    if answered is not None and answered[1] in _APPROVAL_BUTTONS:
-        return ApprovalButton(Decision(answered[1]), ApprovalId(answered[2]))
     found = _JOB_DATA.fullmatch(data)
-    if found is None or found[1] not in set(JobAction):
+    if found is None or found[1] not in {*JobAction, _DELETE}:
         return None
-    return JobButton(JobAction(found[1]), OccurrenceId(found[2]))
+    if found[1] != _DELETE:
+        return JobButton(JobAction(found[1]), OccurrenceId(found[2]))
+    return TypedCommand("jobs", words := f"delete {found[2]}", words)
 
 
 def addresses_another_bot(text: str, bot_name: str | None) -> bool:

@@ -717,7 +717,7 @@ IN_CHAT: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
     (("hello", "/undo"), "session.undo", f"session {session_of()}"),
     (("hello", "/queue steer"), "session.queue_mode", f"session {session_of()}"),
     (("/jobs pause news",), "job.edit", "job news"),
-    (("/jobs delete news",), "job.delete", "job news"),
+    (("/jobs delete news", "/jobs delete news"), "job.delete", "job news"),
     (("/jobs run news",), "job.run", "job news"),
     (("/timezone Europe/Berlin",), "zone.choose", ""),
     (("pay", "/approve"), "approval.decide", ""),

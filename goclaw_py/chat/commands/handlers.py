@@ -103,7 +103,12 @@ class CommandHandlers:
                 return f"Did you mean /{meant}?"
             case TypedCommand(name):
                 use = CommandUse(row, command, self._services)
-                return await answer_command(COMMANDS[name], use)
+                answer = await answer_command(COMMANDS[name], use)
+                if row.message.press is not None and (below := row.message.reply_to) is not None:
+                    target = row.message.target
+                    channel = self._channels[target.channel, target.account]
+                    channel.signal(ButtonsUsed(target, below))
+                return answer
             case _:
                 return await self._press(row, command)
 

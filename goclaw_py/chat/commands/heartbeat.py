@@ -248,12 +248,12 @@ class HeartbeatCommands:
         given = request.text.split(maxsplit=1)[0] if request.text else ""
         if not (given.isascii() and given.isdigit()):
             return words.HOW_DONE
-        seen = self._lists.get((request.row.message.target, request.agent))
-        if seen is None:
-            return words.list_again(await self._show(request))
+        place = request.row.message.target, request.agent
+        seen = self._lists.get(place)
         number = int(given[:9])
-        if len(given) > 9 or not 1 <= number <= len(seen.items):
-            return words.unknown_number(given)
+        if seen is None or not 1 <= number <= len(seen.items):
+            shown = await self._show(request)
+            return words.list_again(shown) if self._lists[place].items else shown
         text = seen.items[number - 1]
         if number in seen.ticked:
             return words.done(text)

@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
-from goclaw_py.core.chat_commands import JobAction, JobButton, Pressed, TypedCommand
+from goclaw_py.core.chat_commands import (
+    JobAction,
+    JobButton,
+    Pressed,
+    TypedCommand,
+    delete_buttons,
+)
 from goclaw_py.core.containers import LruCache
 from goclaw_py.core.errors import (
     BadJob,
@@ -20,7 +26,14 @@ from goclaw_py.core.errors import (
     UnknownZone,
 )
 from goclaw_py.core.ids import JobId, OccurrenceId
-from goclaw_py.core.messages import ExternalId, Target, external_id, person_at
+from goclaw_py.core.messages import (
+    ExternalId,
+    InboundMessage,
+    OutboundMessage,
+    Target,
+    external_id,
+    person_at,
+)
 from goclaw_py.core.targets import Maker, owner_of
 from goclaw_py.core.time.texts import ChatZone
 from goclaw_py.operations.jobs.models import JobChange, JobDraft, Requester, RunNow
@@ -82,15 +95,16 @@ class JobCommands:
         self._acts: Mapping[str, Callable[[str, Requester], Awaitable[str]]] = {
             "pause": self._pause,
             "resume": self._resume,
-            "delete": self._delete,
             "run": self._run,
         }
+        self._deletes: LruCache[Target, tuple[JobId, ExternalId]] = LruCache(_LISTS)
+        """The job that a chat was last asked about, and the command that wanted to delete it."""
 
-    async def answer(self, row: InboxRow, command: TypedCommand) -> str:
+    async def answer(self, row: InboxRow, command: TypedCommand) -> str | OutboundMessage:
         """Execute ``/jobs`` or ``/timezone``; return the answer."""
         if command.name == "timezone":
             return await self._timezone(asker(row), command.line)
-        return await self._jobs(asker(row), row.message.target, command)
+        return await self._jobs(asker(row), row.message, command)
 
     async def press(self, row: InboxRow, button: JobButton) -> Pressed:
         """Execute a button, unless another button of the message was used."""
@@ -109,29 +123,37 @@ class JobCommands:
 
     # ------------------------------------------------------------------ commands
 
-    async def _jobs(self, by: Requester, chat: Target, command: TypedCommand) -> str:
-        if not command.action:
+    async def _jobs(
+        self, by: Requester, message: InboundMessage, command: TypedCommand
+    ) -> str | OutboundMessage:
+        action, chat = command.action, message.target
+        if not action:
             return await self._list(by, chat)
-        act = self._acts.get(command.action)
+        if action != "delete" and action not in self._acts:
+            return texts.unknown_action(action)
         asked = command.line.partition(" ")[2].strip()
-        if act is None or not asked:
-            return texts.HOW if act else texts.unknown_action(command.action)
-        if asked.isascii() and asked.isdigit():
-            numbered = self._lists.get(chat)
-            if numbered is None:
-                listed = await self._list(by, chat)
-                return texts.list_again(listed) if self._lists[chat] else listed
-            if not 1 <= int(asked[:9]) <= len(numbered):
-                return texts.unknown_number(asked)
-            asked = numbered[int(asked) - 1]
+        if is_number := asked.isascii() and asked.isdigit():
+            numbered = self._lists.get(chat, ())
+            # 0 and any other number outside of the list name no job.
+            asked = dict(enumerate(numbered, 1)).get(int(asked[:9]), JobId(""))
         try:
-            return await act(asked, by)
+            if not asked:
+                return await self._choose(by, chat) if is_number else texts.HOW
+            if action == "delete":
+                return await self._delete(asked, by, message)
+            return await self._acts[action](asked, by)
         except UnknownJob as error:
-            if error.several:
-                return texts.which_one(asked, await self._list(by, chat))
-            return texts.refused(error)
+            if is_number:
+                return await self._choose(by, chat)
+            refusal = texts.refused(error)
+            return texts.which_one(asked, await self._list(by, chat)) if error.several else refusal
         except JobError as error:
             return texts.refused(error)
+
+    async def _choose(self, by: Requester, chat: Target) -> str:
+        """Return the answer to a number that names no job any more: the list, if there are any."""
+        listed = await self._list(by, chat)
+        return texts.list_again(listed) if self._lists[chat] else listed
 
     async def _timezone(self, by: Requester, named: str) -> str:
         now = self._service.clock.now()
@@ -173,8 +195,18 @@ class JobCommands:
         job = await self._service.edit(name, JobChange(state=JobState.ACTIVE), by)
         return texts.resumed(job, await self.zone(by), self._service.clock.now())
 
-    async def _delete(self, name: str, by: Requester) -> str:
-        return texts.deleted((await self._service.delete(name, by)).spec.title)
+    async def _delete(
+        self, name: str, by: Requester, message: InboundMessage
+    ) -> str | OutboundMessage:
+        """Delete a job, after a question: a second command or the button answers it."""
+        job, chat, this = await self._service.get(name, by), message.target, external_id(message)
+        asked, first = self._deletes.get(chat, (None, this))
+        # A crash repeats the same command, which does not answer its own question.
+        if message.press is None and (asked != job.id or first == this):
+            self._deletes[chat] = job.id, this
+            text = texts.sure_to_delete(job.spec.title)
+            return OutboundMessage(chat, text, buttons=delete_buttons(job.id))
+        return texts.deleted((await self._service.delete(job.id, by)).spec.title)
 
     async def _run(self, name: str, by: Requester) -> str:
         title = (await self._service.get(name, by)).spec.title
@@ -304,7 +336,7 @@ def _message_text(ran: _Ran) -> FixedMessage:
     return FixedMessage(text or ran.spec.title)
 
 
-async def _answer(use: CommandUse) -> str:
+async def _answer(use: CommandUse) -> str | OutboundMessage:
     return await use.services.jobs.answer(use.row, use.command)
 
 

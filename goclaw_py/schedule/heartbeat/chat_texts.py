@@ -165,13 +165,8 @@ def not_open(item: str) -> str:
     return f"“{_item(item)}” is no longer open."
 
 
-def unknown_number(number: str) -> str:
-    """Return the answer to a number that is not in the list."""
-    return f"There is no number {truncate(number, 10)} in the list; see /heartbeat show."
-
-
 def list_again(shown: str) -> str:
-    """Return the answer to a number of a list that is no longer stored."""
+    """Return the answer to a number that names no item of the list that was shown last."""
     return f"The numbers may have changed. Please choose from this list:\n{shown}"
 
 

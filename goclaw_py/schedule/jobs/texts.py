@@ -303,8 +303,13 @@ def resumed(job: Job, zone: ChatZone, now: datetime) -> str:
     return f"“{_title(job.spec.title)}” is active.{ahead}"
 
 
+def sure_to_delete(title: str) -> str:
+    """Return the answer to ``/jobs delete``, which asks."""
+    return f"Delete “{_title(title)}”? It cannot be restored. To confirm, send the command again."
+
+
 def deleted(title: str) -> str:
-    """Return the answer to ``/jobs delete``."""
+    """Return the answer to the second ``/jobs delete``, or to the button."""
     return f"Deleted “{_title(title)}”."
 
 
@@ -318,18 +323,13 @@ def ran_now(title: str) -> str:
     return f"“{_title(title)}” has run."
 
 
-def unknown_number(number: str) -> str:
-    """Return the answer to a number that is not in the list."""
-    return f"There is no number {truncate(number, 10)} in the list."
-
-
 def unknown_action(word: str) -> str:
     """Return the answer to ``/jobs`` with an unknown action."""
     return f"There is no command “/jobs {truncate(word, _TITLE_CHARS)}”. {HOW}"
 
 
 def list_again(list_of_jobs: str) -> str:
-    """Return the answer to a number of a list that is no longer stored."""
+    """Return the answer to a number that names no job of the list that was shown last."""
     return f"The numbers may have changed. Please choose from this list:\n{list_of_jobs}"
 
 

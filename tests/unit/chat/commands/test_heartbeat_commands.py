@@ -505,8 +505,7 @@ async def test_what_is_no_number_of_this_chats_list_ticks_off_nothing(chats: Cha
     await chats.ask("/heartbeat show")
     for number in ("0", "3", "9" * 5000):
         answer = await chats.ask(f"/heartbeat done {number}")
-        assert answer == words.unknown_number(number)
-        assert len(answer) < 100
+        assert answer == words.list_again(await chats.ask("/heartbeat show"))
     for other in ("", "one", "-1", "1.5", "\N{SUPERSCRIPT TWO}", "\u0661"):
         assert await chats.ask(f"/heartbeat done {other}") == words.HOW_DONE
     thread = replace(ANN, thread="7")

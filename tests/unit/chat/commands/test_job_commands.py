@@ -89,16 +89,23 @@ class Chats:
             self.store, self.clock, self.rules, run_now=self.runner.run_now, gateway=self.store
         )
         self.commands = JobCommands(self.service, self.store)
+        self.buttons: tuple[tuple[Button, ...], ...] = ()
 
     async def ask(self, said: str | InboundMessage, target: Target = ANN) -> str:
         """Type a command, or press a button; what comes back."""
-        typed = isinstance(said, str)
         asked = replace(message(said), target=target) if isinstance(said, str) else said
-        command = our_command(asked.text) if typed else command_of(asked, None)
+        command = our_command(asked.text) if asked.press is None else command_of(asked, None)
         assert command is not None
         if isinstance(command, JobButton):
             return (await self.commands.press(row(asked), command)).answer
-        return await self.commands.answer(row(asked), command)  # type: ignore[arg-type]
+        answer = await self.commands.answer(row(asked), command)  # type: ignore[arg-type]
+        self.buttons = () if isinstance(answer, str) else answer.buttons
+        return answer if isinstance(answer, str) else answer.text
+
+    async def delete(self, asked: str) -> str:
+        """Delete a job by a command and, after the question, the same command."""
+        assert "? It cannot be restored." in await self.ask(f"/jobs delete {asked}")
+        return await self.ask(f"/jobs delete {asked}")
 
     async def press(self, action: JobAction, occurrence: OccurrenceId, target: Target = ANN) -> str:
         """Press a button as the chat shows it."""
@@ -234,20 +241,23 @@ async def test_a_number_pauses_resumes_runs_and_deletes(chats: Chats) -> None:
     assert (await chats.ask("/jobs resume 1")).startswith("“water” is active. It runs next ")
     assert await chats.ask("/jobs run 1") == "Started “water”."
     assert chats.runner.ran == [job.id]
-    assert await chats.ask("/jobs delete 1") == "Deleted “water”."
+    assert await chats.delete("1") == "Deleted “water”."
     assert await chats.all() == []
 
 
 async def test_a_number_means_what_it_meant_in_the_list_that_was_shown(chats: Chats) -> None:
     """Else a job that has come or gone since would let the wrong one be deleted."""
-    water = await chats.make(WATER, "water")
+    await chats.make(WATER, "water")
     await chats.make(Every(timedelta(hours=3)), "news")
     await chats.ask("/jobs")
     await chats.make(Every(timedelta(hours=1)), "first now")
-    assert await chats.ask("/jobs delete 1") == "Deleted “water”."
-    assert await chats.ask("/jobs delete 1") == f"There is no job “{water.id}”."
-    assert await chats.ask("/jobs delete 2") == "Deleted “news”."
+    assert await chats.delete("1") == "Deleted “water”."
+    assert await chats.delete("2") == "Deleted “news”."
     assert [job.spec.name for job in await chats.all()] == ["first now"]
+    _, *lines = (await chats.ask("/jobs delete 1")).splitlines()
+    assert lines[0].startswith("1. first now: "), "the list as it is, and no id of what has gone"
+    assert await chats.delete("1") == "Deleted “first now”."
+    assert await chats.ask("/jobs delete 1") == texts.NO_JOBS
 
 
 async def test_a_number_without_a_list_is_answered_with_the_list(chats: Chats) -> None:
@@ -257,19 +267,37 @@ async def test_a_number_without_a_list_is_answered_with_the_list(chats: Chats) -
     assert answer.splitlines()[1].startswith("1. water: ")
     assert (await chats.ask("/jobs delete 1", BOB)).endswith(texts.NO_JOBS), "each chat has its own"
     assert len(await chats.all()) == 1
-    assert await chats.ask("/jobs delete 1") == "Deleted “water”."
+    assert await chats.delete("1") == "Deleted “water”."
+
+
+async def test_a_job_is_deleted_after_a_question_about_this_job(chats: Chats) -> None:
+    """CMD-5: it cannot be undone. A crash repeats the same command, which answers nothing."""
+    await chats.make(WATER, "water")
+    await chats.make(WATER, "news")
+    first = message("/jobs delete water")
+    for _ in range(2):
+        assert (await chats.ask(first)).startswith("Delete “water”? ")
+    assert (await chats.ask("/jobs delete news")).startswith("Delete “news”? ")
+    assert (await chats.ask("/jobs delete water")).startswith("Delete “water”? "), "asked last"
+    assert len(await chats.all()) == 2
+    ((button,),) = chats.buttons
+    assert len(button.data) <= 64
+    press = replace(message(button.text), target=ANN, press=button.data)
+    assert (await chats.ask(replace(press, target=BOB))).startswith("There is no job “")
+    assert await chats.ask(press) == "Deleted “water”."
+    assert [job.spec.name for job in await chats.all()] == ["news"]
 
 
 async def test_another_number_or_word_finds_nothing(chats: Chats) -> None:
     await chats.make(WATER, "water")
     await chats.ask("/jobs")
     for number in ("0", "2", "21", "9" * 5000, "00"):
-        assert (await chats.ask(f"/jobs delete {number}")).startswith("There is no number ")
+        assert "\n1. water: " in await chats.ask(f"/jobs delete {number}")
     for word in ("wat", "-1", "²", "٣", "../x", "%", "x" * 5000):
         answer = await chats.ask(f"/jobs delete {word}")
         assert answer.startswith("There is no job “")
         assert len(answer) < 100
-    assert await chats.ask("/jobs delete WATER") == "Deleted “water”."
+    assert await chats.delete("WATER") == "Deleted “water”."
 
 
 async def test_a_chat_without_jobs_is_not_asked_to_choose_one(chats: Chats) -> None:
@@ -291,10 +319,10 @@ async def test_a_finished_job_takes_no_precedence_over_open_ones_of_its_name(cha
         "2. Stretch (stretch-2)",
     ]
     assert len(await chats.all()) == 3
-    assert await chats.ask("/jobs delete 1") == "Deleted “Stretch”."
-    assert await chats.ask("/jobs delete stretch") == "Deleted “Stretch”."
+    assert await chats.delete("1") == "Deleted “Stretch”."
+    assert await chats.delete("stretch") == "Deleted “Stretch”."
     assert [job.id for job in await chats.all()] == [finished.id]
-    assert await chats.ask("/jobs delete stretch") == "Deleted “stretch”."
+    assert await chats.delete("stretch") == "Deleted “stretch”."
 
 
 async def test_operators_select_an_open_job_by_its_slug_whatever_others_are_called(
@@ -393,7 +421,7 @@ async def test_where_jobs_are_switched_off_they_can_only_be_edited() -> None:
         assert await chats.press(action, ran) == texts.OFF
     assert [job.spec.name for job in await chats.all()] == ["water"]
     assert await chats.ask("/jobs pause water") == "“water” is paused."
-    assert await chats.ask("/jobs delete water") == "Deleted “water”."
+    assert await chats.delete("water") == "Deleted “water”."
 
 
 @pytest.mark.parametrize(
