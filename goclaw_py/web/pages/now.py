@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.text import count
+from goclaw_py.scheduler.operator_warnings import NAMED
 from goclaw_py.scheduler.snapshots import in_line
 from goclaw_py.scheduler.views import LaneView, RunView
 from goclaw_py.web.pages.figures import RecentTotals, figures
@@ -44,7 +45,7 @@ MANY: Final = 10
 """With more unfinished runs than this there are filters."""
 
 SHOWN_REQUESTS: Final = 5
-"""The number of approvals, and of people, that are listed; their pages have all."""
+"""The number of approvals that are listed; their page has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +80,9 @@ def routes(service: PageServices) -> list[Route]:
             "status": status,
             "figures": figures(status, all_waiting, since, known),
             "approvals": approvals,
-            "applicants": known.applicants[:SHOWN_REQUESTS] if known else (),
+            "applicants": known.applicants[:NAMED] if known else (),
             "more_approvals": len(known.approvals) - len(approvals) if known else 0,
-            "more_applicants": max(0, len(known.applicants) - SHOWN_REQUESTS) if known else 0,
+            "more_applicants": max(0, len(known.applicants) - NAMED) if known else 0,
             "warnings_left": [one for one in status.warnings if one.code != listed],
             "filters": filters,
             "is_long": len(status.runs) > MANY or bool(filters.same_rows),
