@@ -47,4 +47,4 @@ def banner(
         yield f"  log       {settings.log.file or settings.state_folder / 'goclaw.log'}"
         yield "Type a message, such as: count to 30. Ctrl-C or /stop stops it, Ctrl-D exits."
     else:
-        yield "Chat in another terminal with: goclaw chat. Show the state with: goclaw status."
+        yield "To chat in another terminal: goclaw chat. To show the state: goclaw status."

@@ -33,7 +33,7 @@ _PATIENCE_S = 4.0
 
 STORED_ONLY: Final = (
     "no gateway is running here, so nothing goes on; this is the state in the database "
-    "(start one with: goclaw run)"
+    "(to start one: goclaw run)"
 )
 
 Question = Callable[["Control"], Awaitable[T]]

@@ -158,6 +158,11 @@ def test_no_old_name_of_a_command_is_anywhere() -> None:
     assert found(rf"\bgoclaw ({'|'.join(OLD_NAMES)})\b") == []
 
 
+def test_a_hint_says_what_its_command_does_in_one_form() -> None:
+    """``to start one: goclaw run``, not ``start one with: goclaw run``."""
+    assert found(r"with: goclaw [a-z]") == []
+
+
 def test_a_setting_has_one_spelling() -> None:
     """Neither the former keys of policies, nor the unit behind the name of a setting."""
     assert found(rf"\b({'|'.join(FORMER_KEYS)})\b") == []

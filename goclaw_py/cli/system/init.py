@@ -137,7 +137,7 @@ def _complete_existing(file: Path, env: dict[str, str], given: Given, chosen: In
     """Create what is missing beside an existing settings file. Raises ``GoclawError``."""
     if given.has_settings or chosen.service:
         raise GoclawError(
-            f"{file} exists; edit it, or replace it with: goclaw init --force (a copy is kept)"
+            f"{file} exists; edit it; to replace it: goclaw init --force (a copy is kept)"
         )
     _show(_with_checklist({file: "kept"}, file, env), as_json=chosen.as_json)
     if not chosen.as_json:

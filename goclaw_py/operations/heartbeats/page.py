@@ -70,7 +70,7 @@ SHOWN: Final = 15
 _HEARTBEAT_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _REFUSED: Final = {
     NoHeartbeat.ALREADY_RUNNING: "A heartbeat run is already in progress.",
-    NoHeartbeat.OFF: "No gateway runs heartbeats at the moment. Start one with: goclaw run.",
+    NoHeartbeat.OFF: "No gateway runs heartbeats at the moment. To start one: goclaw run.",
 }
 _CHOSEN: Final = {"yes": True, "no": False, "settings": None}
 

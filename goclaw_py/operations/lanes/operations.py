@@ -46,7 +46,7 @@ class Lanes:
     async def status(self) -> GatewayStatus:
         """Return the gateway's state."""
         if self._gateway is None:
-            raise NoGateway("no gateway is running here; start one with: goclaw run")
+            raise NoGateway("no gateway is running here; to start one: goclaw run")
         return await self._gateway.status()
 
     @operation("GET /api/lanes", Least.VIEWER)
@@ -73,7 +73,7 @@ class Lanes:
     def _dispatcher(self) -> Dispatcher:
         if self._gateway is None:
             problem = "no gateway is running here, so no lanes are open"
-            raise NoGateway(f"{problem}; start one with: goclaw run")
+            raise NoGateway(f"{problem}; to start one: goclaw run")
         return self._gateway.dispatcher
 
 

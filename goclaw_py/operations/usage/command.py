@@ -97,7 +97,7 @@ def _show(found: UsageReport, names: DisplayNames) -> None:
     period = f"{found.since} to {found.until}, days in {found.zone}"
     if not (found.total.runs or found.total.received or found.total.sent):
         typer.echo(f"no finished runs and no messages in this period: {period}")
-        typer.echo("use --days 90 for a longer period, or start a run with: goclaw chat")
+        typer.echo("use --days 90 for a longer period; to start a run: goclaw chat")
         return
     typer.echo(f"{period}\n")
     rows = [(*_group(row, found.by, names), *_columns(row.used)) for row in found.rows if found.by]

@@ -86,9 +86,7 @@ class Reader:
         "Write to the agent in the chat that should get its alerts, or set heartbeat.target."
     )
     unplanned: str = "A gateway plans the first one when it starts: goclaw run."
-    overdue: str = (
-        "but no gateway has started it. Is a gateway running? Start one with: goclaw run."
-    )
+    overdue: str = "but no gateway has started it. Is a gateway running? To start one: goclaw run."
     only_logged: str = "only to the log (heartbeat.target is none)"
     in_chat: bool = False
     places: Mapping[Target, str] = field(default_factory=dict)

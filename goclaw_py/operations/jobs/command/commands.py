@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help=HELP, no_args_is_help=True)
 
-_NO_GATEWAY = "no gateway is running here; start one with: goclaw run"
+_NO_GATEWAY = "no gateway is running here; to start one: goclaw run"
 
 app.command("list")(show.list_)
 app.command("show")(show.show)

@@ -327,7 +327,7 @@ def test_a_run_by_hand_needs_a_gateway(goclaw: Shell, jobs: JobControl) -> None:
     assert goclaw("jobs", "run", "tea").out == "ran tea\n"  # a message needs no run
     # Without a gateway there is none.
     jobs.connected = False
-    nobody = "goclaw: no gateway is running here; start one with: goclaw run\n"
+    nobody = "goclaw: no gateway is running here; to start one: goclaw run\n"
     assert goclaw("jobs", "run", "poll") == Done(ExitCode.UNREACHABLE, "", nobody)
     jobs.rules = JobCreationRules(jobs.rules.profile, enabled=False)
     got = goclaw("jobs", "run", "poll")

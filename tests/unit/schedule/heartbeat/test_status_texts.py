@@ -164,7 +164,7 @@ def test_the_first_line_says_who_asked_for_the_heartbeat_and_how_often_it_failed
     ({"next_at": NINE}, "The next run is due today 09:00 (Europe/Berlin), now."),
     ({"next_at": NINE - timedelta(hours=1)},
      ("The next run was due today 08:00 (Europe/Berlin), but no gateway has started it. Is a "
-      "gateway running? Start one with: goclaw run.")),
+      "gateway running? To start one: goclaw run.")),
     ({"interval": None, "next_at": None},
      f"No run is planned. {OPERATOR.off_by_settings}"),
     ({"switched": False, "next_at": None},
