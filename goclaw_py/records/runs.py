@@ -208,6 +208,7 @@ class StoredRun:
         sender: Who asked for it, or for its parent: ``channel/account/id``, ``api``; None: nobody.
         prompt: The first characters of what it was asked, in lists or without a history; "" if that
             is not known.
+        follows: The run that it continues: interrupted to ask a person or by a shutdown, or lost.
     """
 
     id: RunId
@@ -233,6 +234,7 @@ class StoredRun:
     sender: str | None = None
     notes: tuple[RunNote, ...] = ()
     prompt: str = ""
+    follows: RunId | None = None
 
     @property
     def cursor(self) -> Cursor:
@@ -242,14 +244,9 @@ class StoredRun:
     def place_in(self, order: RunOrder) -> tuple[Decimal, Cursor]:
         """Return the position in a list in another order, the largest first."""
         ended, used = self.finished_at, self.usage or NO_USAGE
-        amount = {
-            RunOrder.DURATION: "inf"
-            if ended is None
-            else (ended - self.started_at).total_seconds(),
-            RunOrder.TOKENS: used.tokens,
-            RunOrder.COST: used.cost_usd or 0,
-        }
-        return Decimal(amount[order]), self.cursor
+        lasted = "inf" if ended is None else (ended - self.started_at).total_seconds()
+        amount = {RunOrder.DURATION: lasted, RunOrder.TOKENS: used.tokens}
+        return Decimal(amount.get(order, used.cost_usd or 0)), self.cursor
 
     def view(self, now: datetime) -> RunView:
         """Return a run in progress as a scheduler would show it."""

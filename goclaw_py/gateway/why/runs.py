@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.core.approvals import Approval
+from goclaw_py.core.approvals import Approval, Decision
 from goclaw_py.core.display_names import operator_in, short_id
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
@@ -49,9 +49,6 @@ SLOW_RUN: Final = timedelta(seconds=30)
 
 _QUEUED_WITHIN: Final = timedelta(seconds=1)
 """How soon after it was received a message is in the queue of its session."""
-
-_CONTINUES_WITHIN: Final = timedelta(seconds=10)
-"""How soon after the answer of a person the run that asked is continued, also on a busy machine."""
 
 _SHOWN: Final = 5
 
@@ -159,22 +156,19 @@ async def _wait_of(src: Sources, run: StoredRun, letters: Sequence[DeadLetter]) 
 
 async def _continued(src: Sources, run: StoredRun, since: datetime) -> RunWait | None:
     """Return the wait of a run that continues another one; None: its messages were retried."""
-    before = [one for one in await _ended_before(src, run, since) if one.session == run.session]
-    cut = [one for one in before if one.outcome in (Outcome.LOST, Outcome.INTERRUPTED)]
-    if not cut:
+    if run.follows is None:
         return None
-    if (await src.control.runs.get(cut[-1].id)).reason is Reason.APPROVAL:
-        # Other messages of the session are answered meanwhile, and the turn may be retried later.
-        questions = await approvals.questions(src, cut[-1].id, run.payer)
-        answered_at = max(filter(None, (one.decided_at for one in questions)), default=since)
-        if run.submitted_at - answered_at > _CONTINUES_WITHIN:
+    # The earlier run may be deleted.
+    before = next(iter(await src.store.find_run(run.follows)), None)
+    if before is None or before.outcome not in (Outcome.LOST, Outcome.INTERRUPTED):
+        return None
+    if before.reason is Reason.APPROVAL:
+        questions = await approvals.questions(src, before.id, run.payer)
+        if any(one.decision is Decision.STOPPED for one in questions):
             return None
-        asked_at = cut[-1].finished_at or cut[-1].started_at
-        waited_s = (run.started_at - asked_at).total_seconds()
-        return RunWait(0.0, waited_s, "approval", cut[-1].id)
-    if max(before, key=_end_of_span) is not cut[-1]:
-        return None
-    return RunWait(0.0, (run.started_at - since).total_seconds(), "cut", cut[-1].id)
+        asked_at = before.finished_at or before.started_at
+        return RunWait(0.0, (run.started_at - asked_at).total_seconds(), "approval", before.id)
+    return RunWait(0.0, (run.started_at - since).total_seconds(), "cut", before.id)
 
 
 async def _ended_before(src: Sources, run: StoredRun, since: datetime) -> dict[RunSpan, str]:

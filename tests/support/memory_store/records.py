@@ -308,6 +308,7 @@ def _run(record: RunRow) -> StoredRun:
         target=new.target,
         occurrence=new.occurrence,
         sender=record.asked.sender,
+        follows=record.follows,
     )
     if end is None:
         known = record.known

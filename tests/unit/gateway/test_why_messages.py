@@ -166,6 +166,18 @@ async def was_approved_late() -> Explanation:
         return await ask(gateway, "message:1")
 
 
+async def test_a_turn_that_was_stopped_while_it_asked_and_is_retried_continues_nothing() -> None:
+    async with a_process(pays(), AT_ONCE) as gateway:
+        await gateway.say("hello")
+        await asyncio.sleep(60)
+        await gateway.ask("/stop")
+        assert await gateway.control.deliveries.retry_dead_letters([1])
+        await gateway.channel.until_sent(3)
+        await asyncio.sleep(60)
+        (run, *_) = await gateway.store.runs()
+        assert (await ask(gateway, f"run:{run.id}")).code == "answered"
+
+
 @CASES.answer("waits.approval", "has asked for approval to call pay", "goclaw approvals deny")
 async def child_waits_for_an_approval() -> Explanation:
     async def delegate(request: RunRequest, emit: Emit) -> str:

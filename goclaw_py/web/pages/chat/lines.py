@@ -205,11 +205,11 @@ def _named(lines: Iterable[Line]) -> list[Line]:
 
 def _with_earlier_calls(runs: Iterable[StoredRun]) -> Iterator[StoredRun]:
     """Yield runs; one that goes on after people were asked has the calls that returned before."""
-    before: dict[str, tuple[ToolCall, ...]] = {}
+    before: dict[RunId | None, tuple[ToolCall, ...]] = {}
     for run in sorted(runs, key=attrgetter("started_at")):
-        tools = (*before.pop(run.prompt, ()), *run.tools)
+        tools = (*before.get(run.follows, ()), *run.tools)
         if run.outcome is Outcome.INTERRUPTED:
-            before[run.prompt] = tuple(one for one in tools if one.ok is not None)
+            before[run.id] = tuple(one for one in tools if one.ok is not None)
         yield replace(run, tools=tools)
 
 

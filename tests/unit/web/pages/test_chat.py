@@ -747,12 +747,19 @@ def test_a_run_that_goes_on_has_the_calls_that_returned_before() -> None:
     tools = [(calls[0],), (made[0], calls[1]), (made[1], calls[2]), (made[2],)]
     runs = [
         replace(
-            ENDED, id=one, started_at=NOW + timedelta(seconds=at), prompt="write", tools=tools[at]
+            ENDED,
+            id=one,
+            started_at=NOW + timedelta(seconds=at),
+            prompt="write",
+            tools=tools[at],
+            follows=ids[at - 1] if at else None,
         )
         for at, one in enumerate(ids)
     ]
     asked = [replace(one, outcome=Outcome.INTERRUPTED) for one in runs[:3]]
-    other = replace(ENDED, id=RunId("other"), prompt="else", tools=())
+    # Somebody wrote the same once more.
+    other = replace(runs[3], id=RunId("other"), started_at=runs[2].started_at, tools=())
+    other = replace(other, follows=None)
     done = replace(runs[3], outcome=Outcome.COMPLETED, reason=None)
     history = [entry(Role.USER, "write", 1, ids[0]), entry(Role.ASSISTANT, "Done.", 9, ids[3])]
     history += [entry(Role.ASSISTANT, "Else.", 10, other.id)]
