@@ -27,7 +27,7 @@ _EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
 _LINE = re.compile(r"\n")
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+")  # noqa: RUF001  full-width marks end sentences too
-_QUOTED = re.compile(r"(?<!\w)'([^'\n]*)'(?!\w)")
+_QUOTED = re.compile(r"""(?<!\w)(["'])((?:(?!\1)[^\n])*)\1(?!\w)""")
 _BLANK = re.compile(r"\s+")
 _MARKDOWN = re.compile(
     r"^ {0,3}(?:#{1,6}\s|>|```\w*)\s*"
@@ -313,7 +313,7 @@ def sentence(text: str) -> str:
 
 def curly(text: str) -> str:
     """Return the text of an error with the quotation marks of texts in chats."""
-    return _QUOTED.sub(r"“\1”", text)
+    return _QUOTED.sub(r"“\2”", text)
 
 
 def usd(amount: Decimal, digits: int | None = None, *, sign: str = "$") -> str:

@@ -1,4 +1,8 @@
-"""What people in a chat read: no shell commands (SPEC CMD-5); only operators have a shell."""
+"""What people in a chat read: no shell commands (SPEC CMD-5), one style of quotes and of times.
+
+Only operators have a shell. Times are those of ``core.time.texts``: as people say them, in the zone
+of the chat.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,21 @@ OF_OPERATORS = {
 }
 """Texts in these packages that only operators read, by module."""
 
+OF_CHATS = re.compile(
+    r"goclaw_py\.chat\..*|channels\..*|goclaw_py\.schedule\..*texts|goclaw_py\.runs\.replies\..*"
+)
+"""The modules of sentences that nobody but people in chats reads; errors pass ``text.curly``."""
+
+NOT_SHOWN = {
+    "channels.console",  # the error of a wrong name of a conversation, for programs
+    "goclaw_py.chat.commands.heartbeat",  # a field of a log line
+    "goclaw_py.chat.inbound.chained_turns",  # keys of incidents
+    "goclaw_py.schedule.jobs.texts",  # a prompt for the agent
+}
+"""Modules among them with a text in another form that no person in a chat reads."""
+
+STRAIGHT = re.compile(r"""(?<![\w=\\])(["'])\w[^"'\n]*\1""")
+
 SHELL = re.compile(r"\bgoclaw [a-z]")
 
 
@@ -49,3 +68,20 @@ def test_no_text_of_a_chat_has_a_shell_command() -> None:
         and (number := sum(bool(SHELL.search(text)) for text in texts(module)))
     }
     assert found == OF_OPERATORS
+
+
+def test_a_text_of_a_chat_quotes_with_curly_marks_and_tells_times_as_people_say_them() -> None:
+    found = set()
+    for module in modules():
+        if not OF_CHATS.fullmatch(module.name):
+            continue
+        found |= {text for text in texts(module) if " " in text and STRAIGHT.search(text)}
+        if module.name in NOT_SHOWN:
+            continue
+        for node in ast.walk(module.tree):
+            is_repr = isinstance(node, ast.FormattedValue) and node.conversion == ord("r")
+            is_date = isinstance(node, ast.Attribute) and node.attr in ("isoformat", "strftime")
+            has_form = isinstance(node, ast.Constant) and re.search("%[HY]", str(node.value))
+            if is_repr or is_date or has_form:
+                found.add(f"{module.name}:{getattr(node, 'lineno', 0)}")
+    assert found == set()

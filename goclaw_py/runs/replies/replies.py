@@ -50,7 +50,7 @@ class TurnEnd:
         if not self.left.id and self.ended.reason is not Reason.BUDGET:
             return words
         # The draft becomes this message: what people have read in it stays, marked as cut off.
-        said = conversation_text(self.turn.progress.text)
+        said = conversation_text(self.turn.progress.text).rstrip()
         return f"{said}\n\n{words or texts.interrupted_draft(outcome)}".strip()
 
     @property

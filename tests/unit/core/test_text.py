@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from goclaw_py.core.text import (
     count,
+    curly,
     error_text,
     first_words,
     is_blank,
@@ -291,3 +292,12 @@ def refused(kind: Any, value: object) -> str:
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(kind).validate_python(value)
     return requirement(caught.value.errors()[0]["msg"])
+
+
+@pytest.mark.parametrize(("given", "shown"), [
+    ("no agent 'x y'; it's gone", "no agent “x y”; it's gone"),
+    ('must be positive, such as "5m"', "must be positive, such as “5m”"),
+    ('unknown time zone "o\'clock"', "unknown time zone “o'clock”"),
+])  # fmt: skip
+def test_errors_have_the_quotation_marks_of_chats(given: str, shown: str) -> None:
+    assert curly(given) == shown
