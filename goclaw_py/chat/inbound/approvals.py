@@ -115,7 +115,8 @@ class ToolApprovals:
                 denied=before.count(Decision.DENY),
             )
             approvals.append(NewApproval(approval_id, shown, expires_at, asked, context))
-            text = approval_texts.question(shown, context)
+            own = chat.session if chat is not None and asked is not None else None
+            text = approval_texts.question(shown, context, own)
             buttons = approval_buttons(request.decisions, approval_id)
             about = about_approval(approval_id)
             if asked is None and here is not None:
@@ -262,6 +263,7 @@ def _shown(approval: Approval, *, rule: bool) -> Pressed:
         text = approval_texts.rule_question(approval.agent, approval.request.tool)
         buttons = rule_buttons(approval.id)
         return Pressed(text, is_used=False, toast=approval_texts.LOOK, buttons=buttons)
-    text = approval_texts.question(approval.request, approval.context)
+    own = approval.session if approval.target is not None else None
+    text = approval_texts.question(approval.request, approval.context, own)
     buttons = approval_buttons(approval.request.decisions, approval.id)
     return Pressed(text, is_used=False, toast=approval_texts.NOT_DECIDED, buttons=buttons)

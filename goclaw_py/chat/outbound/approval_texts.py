@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Final
 
 from goclaw_py.core.approvals import (
@@ -13,7 +14,8 @@ from goclaw_py.core.approvals import (
     ApprovalRequest,
     Decision,
 )
-from goclaw_py.core.ids import AgentName
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.session_keys import is_direct_chat
 from goclaw_py.core.text import count, truncate, truncate_middle, utf16_len, visible_line
 
 _VALUE_CHARS = 300
@@ -24,8 +26,6 @@ _LINES_SHOWN = 12
 _LAST_SHOWN = 3
 _INDENT = 40
 _OF_OTHERS = ("Chat: ", "Job: ")
-_OF_CONVERSATION = ("Chat: conversation ", "Chat: direct chat (console)")
-"""How questions of the web chat begin their line about the chat."""
 _QUESTIONS = ("🔐", "❓")
 _MOST_VALUES = 15
 
@@ -77,11 +77,17 @@ def answered(text: str, decision: Decision, by: str) -> str:
     return f"{text}\n\n{said}"
 
 
-def question(request: ApprovalRequest, context: ApprovalContext) -> str:
+def question(
+    request: ApprovalRequest, context: ApprovalContext, own: SessionKey | None = None
+) -> str:
     """Return the question to people, with the call in readable form, who asks and for what.
 
+    ``own``: the conversation, if its own chat is asked: there people know the chat, and in a direct
+    one who asks.
     If values are shortened, it says where all of the call is.
     """
+    if own is not None:
+        context = replace(context, chat="", people=() if is_direct_chat(own) else context.people)
     values, is_whole = _values(request.arguments)
     call = f"{request.tool}\n{values}".rstrip()
     if not is_whole:
@@ -109,8 +115,8 @@ def about(context: ApprovalContext) -> list[tuple[str, str]]:
         for word, number in (("allowed", context.allowed), ("denied", context.denied))
         if number
     ]
-    known = [(label, words) for label, words in facts if words]
-    return [*known, ("Before", ", ".join(before) or "not asked about in this conversation")]
+    facts.append(("Before", ", ".join(before)))
+    return [(label, words) for label, words in facts if words]
 
 
 def rule(agent: AgentName, tool: str) -> str:
@@ -146,7 +152,7 @@ def without_question(text: str) -> str:
     """
     question, _, said = text.rpartition("\n\n")
     facts = question.rpartition("\n\n")[2].split("\n")
-    if any(one.startswith(_OF_OTHERS) and not one.startswith(_OF_CONVERSATION) for one in facts):
+    if any(one.startswith(_OF_OTHERS) for one in facts):
         return text
     if not question.startswith(_QUESTIONS) or not ends_with_answer(text):
         return text

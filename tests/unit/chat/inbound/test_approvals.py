@@ -31,11 +31,10 @@ PAY = ApprovalRequest("c1", "pay", '{"to": "Bob", "amount": 5}', timeout_s=3600.
 CALL = "🔐 May I call this tool?\n\npay\n  to: Bob\n  amount: 5\n\n"
 
 
-def asked_for(request: str, person: str = "Ann", before: str = "") -> str:
-    """The question about ``PAY`` in a direct chat."""
-    before = before or "not asked about in this conversation"
-    chat = f"From: {person}\nChat: direct chat (telegram)"
-    return f"{CALL}{chat}\nRequest: {request}\nBefore: {before}"
+def asked_for(request: str, person: str = "", before: str = "") -> str:
+    """The question about ``PAY`` in a direct chat: that of who asks, or of others."""
+    who = f"From: {person}\nChat: direct chat (telegram)\n" if person else ""
+    return f"{CALL}{who}Request: {request}" + (f"\nBefore: {before}" if before else "")
 
 
 WAITS = "⏳ I need an approval before I can go on: pay (to: Bob, amount: 5)."
@@ -461,10 +460,15 @@ async def test_in_a_group_owners_answer_or_everybody(*, members: bool) -> None:
 
 
 async def test_a_question_of_the_console_names_the_operator_and_the_conversation() -> None:
-    """Found by use: it named an id made of the time, twice."""
+    """Found by use: it named an id made of the time, twice. In its own chat it names neither."""
     channels = (RecordingChannel("console"),)
     async with a_process(agent_that_asks(), ASKS, channels=channels) as gateway:
         here = message("pay Bob", chat="20261130-140451-b031", channel="console")
         await gateway.gateway.accept([here])
         asked = await question(gateway, here.target.chat)
-        assert "From: the operator\nChat: conversation “" in asked.text
+        assert asked.text == asked_for("pay Bob")
+        (approval,) = await gateway.store.approvals(ApprovalQuery())
+        assert approval_texts.about(approval.context)[:2] == [
+            ("From", "the operator"),
+            ("Chat", "conversation “20261130-140451-B031”"),
+        ]

@@ -127,8 +127,8 @@ def test_who_waits_is_told_the_decision(decision: Decision, said: str) -> None:
     ("facts", "is_own"),
     [
         ("From: Ann", True),
-        ("From: the operator\nChat: conversation “Trip”\nRequest: x", True),
-        ("From: the operator\nChat: direct chat (console)", True),
+        ("Request: x\nBefore: denied 1 time", True),
+        ("From: the operator\nChat: conversation “Trip”\nRequest: x", False),
         ("From: bob (guest)\nChat: direct chat (web)", False),
         ("From: Bob\nChat: group “Crew”", False),
         ("Chat: conversation “Trip”\nJob: report", False),

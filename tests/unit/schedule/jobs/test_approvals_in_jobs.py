@@ -29,10 +29,7 @@ from tests.support.memory_store import MemoryDatabase
 from tests.unit.chat.inbound.test_approvals import approve, press, texts
 
 PAY = ApprovalRequest("c1", "pay", '{"to": "Bob"}', timeout_s=3600.0)
-QUESTION = (
-    "🔐 Job “job”: May I call this tool?\n\npay\n  to: Bob\n\nChat: direct chat (telegram)\n"
-    "Job: job\nRequest: pay\nBefore: not asked about in this conversation"
-)
+QUESTION = "🔐 Job “job”: May I call this tool?\n\npay\n  to: Bob\n\nJob: job\nRequest: pay"
 AT_ONCE_S = 0.3
 PAYS = Wanted(every(60), "pay")
 
