@@ -13,7 +13,8 @@ class ToolCall:
     """A tool call of a run. ``ok`` is None if the call did not return.
 
     ``arguments`` is JSON text; it and ``result`` may be truncated. ``uncertain``: an interrupted
-    run had started it, and its outcome is unknown.
+    run had started it, and its outcome is unknown. ``text_before``: how many characters the run had
+    said before it.
     """
 
     name: str
@@ -24,6 +25,7 @@ class ToolCall:
     ok: bool | None = None
     result: str = ""
     uncertain: bool = False
+    text_before: int = 0
 
     @property
     def is_denied(self) -> bool:

@@ -117,7 +117,13 @@ class RunRecorder:
         self._has_effects |= event.side_effects
         if len(self._calls) < MOST_CALLS:
             arguments = truncate(event.arguments, MOST_CHARS)
-            self._calls[event.call_id] = ToolCall(event.name, arguments, now, event.side_effects)
+            self._calls[event.call_id] = ToolCall(
+                event.name,
+                arguments,
+                now,
+                event.side_effects,
+                text_before=sum(map(len, self.said)),
+            )
 
     def _end_call(self, event: ToolEnded, now: datetime) -> None:
         call = self._calls.get(event.call_id)

@@ -200,6 +200,7 @@ def _call(given: dict[str, Any]) -> ToolCall:
         ok=given["ok"],
         result=given["result"],
         uncertain=given.get("uncertain", False),
+        text_before=given.get("text_before", 0),
     )
 
 

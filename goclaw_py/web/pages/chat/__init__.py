@@ -12,18 +12,19 @@ of a sent file name and path. `--agent`: the agent of a new chat.
   from Markdown by the server (CHAN-3): other HTML in them is text, links have http, https or
   mailto, code is highlighted (common languages, up to 6,000 characters of code in a message) and
   has a button that copies it. Each tool call of a run is a card (name, result, link to the run),
-  while it runs and later; a message without an answer keeps its reason; an answer that other
-  messages separate from its question quotes it. A message that waits is grey and says its place in
-  line; one that was dropped while it waited stays grey, with the reason, and can be sent again. A
-  call that was denied is grey, too. What is typed outlives a reload and an expired sign-in; a
-  message that is refused comes back to the input line. The page fills the window: conversations,
-  which are a drawer on a narrow
-  screen, messages, which scroll, and the input line. Send becomes Stop while something runs. The
-  server makes the conversation, also while it goes on: it looks as it does after a reload. The
-  browser adds only what is on its way to the server, the words of answers in progress, and buttons.
-  The newest 50 entries of the history are shown, and up to 800 on request. What was said before
-  `/new` stays, above a line which says that the agent does not remember it. A run that went on
-  after a person was asked shows all its calls that returned.
+  while it runs and, between the words before and after it, later; guests see none. A message
+  without an answer keeps its reason; an answer that other messages separate from its question
+  quotes it. A message that waits is grey and says its place in line; one that was dropped while it
+  waited stays grey, with the reason, and can be sent again. A call that was denied is grey, too.
+  What is typed outlives a reload and an expired sign-in, but not that it is an edit; a message that
+  is refused comes back to the input line. The page fills the window: conversations, which are a
+  drawer on a narrow screen, messages, which scroll, and the input line. The title of the tab is
+  that of the conversation, with the number of messages that came while nobody saw it. Send becomes
+  Stop while something runs. The server makes the conversation, also while it goes on: it looks as
+  it does after a reload. The browser adds only what is on its way to the server, the words of
+  answers in progress, and buttons. The newest 50 entries of the history are shown, and up to 800 on
+  request. What was said before `/new` stays, above a line which says that the agent does not
+  remember it. A run that went on after a person was asked shows all its calls that returned.
 - **Messages.** Each can be copied. The last one can be edited or its answer tried again: `/undo`
   (CMD-7) removes the turn, if it still is the last one, and all its messages wait again, with their
   files; an edit changes the text of one. A conversation can be forked at an answer (OPS-8), by

@@ -18,6 +18,8 @@ from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import Aside, StoredEntry, StoredRun, ToolCall, Unanswered
 
+MOST_CALLS: Final = 50
+"""The most tool calls of a run that are shown."""
 SHOWN: Final = 50
 """The most entries of the history that are shown at first: the newest."""
 
@@ -95,6 +97,24 @@ class Line:
             texts.file_name(Attachment(file.kind, "", file.name)) for file in self.entry.entry.files
         }
         return "\n".join(line for line in whole.split("\n") if line not in placeholders)
+
+    @property
+    def parts(self) -> list[tuple[list[ToolCall], str]]:
+        """Its words in order, each with the tool calls that its run made directly before them.
+
+        Calls whose place in the text is not known stand above all that follows.
+        """
+        text, since = self.text, 0
+        parts: list[tuple[list[ToolCall], str]] = [([], text)]
+        for call in self.run.tools[:MOST_CALLS] if self.run else ():
+            at = call.text_before
+            is_between = text[at : at + 2] == "\n\n" or at == len(text)
+            if self.is_remembered and not self.origin and at > since and is_between:
+                parts[-1] = parts[-1][0], text[since:at].strip("\n")
+                parts.append(([], text[at:].strip("\n")))
+                since = at
+            parts[-1][0].append(call)
+        return parts
 
     @property
     def origin(self) -> str:

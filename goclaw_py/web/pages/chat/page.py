@@ -29,7 +29,7 @@ from goclaw_py.records import ApprovalQuery, RunQuery, StoredEntry
 from goclaw_py.schedule.jobs.models import MAX_TEXT_CHARS
 from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation, by_day
 from goclaw_py.web.pages.chat.files import file_address, is_picture
-from goclaw_py.web.pages.chat.lines import SHOWN, lines_of, own_id
+from goclaw_py.web.pages.chat.lines import MOST_CALLS, SHOWN, lines_of, own_id
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
@@ -163,6 +163,7 @@ class _ChatPages:
             "guest": guest,
             "file_address": partial(file_address, guest=bool(guest)),
             "is_picture": is_picture,
+            "most_calls": MOST_CALLS,
         }
         if here.session is None:
             return {**facts, "lines": [], "is_cut": False, **_waiting(None)}

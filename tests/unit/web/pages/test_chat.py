@@ -273,6 +273,30 @@ def test_what_was_said_before_a_new_conversation_stays_above_a_line() -> None:
     assert not any(line.is_fresh for line in lines_of(history[2:], [], None))
 
 
+@pytest.mark.parametrize(
+    ("answer", "places", "parts"),
+    [
+        ("Yes.", [0, 0], [(2, "Yes.")]),
+        ("Look:\n\nYes.", [5, 5], [(0, "Look:"), (2, "Yes.")]),
+        ("A\n\nB\n\nC", [0, 1, 4], [(1, "A"), (1, "B"), (1, "C")]),
+        ("A\n\nB", [4], [(0, "A\n\nB"), (1, "")]),
+        (f"A\n\n{texts.interrupted_note(Outcome.CANCELLED)}", [1], [(0, "A"), (1, "")]),
+        ("Other words.", [5], [(1, "Other words.")]),
+        ("Few.", [99], [(1, "Few.")]),
+    ],
+)
+def test_calls_stand_between_the_words_before_and_after_them(
+    answer: str, places: list[int], parts: list[tuple[int, str]]
+) -> None:
+    calls = [ToolCall("read", "{}", NOW, ok=True, text_before=at) for at in places]
+    run = replace(ENDED, outcome=Outcome.COMPLETED, reason=None, tools=tuple(calls))
+    history = [entry(Role.USER, "ask", 1), entry(Role.ASSISTANT, answer, 2)]
+    line = lines_of(history, [run], None)[-1]
+    assert [(len(found), words) for found, words in line.parts] == parts
+    shown = [call for found, _ in line.parts for call in found]
+    assert shown == calls, "each once, in order"
+
+
 def a_dropped(number: int, after_s: int, reason: Reason | None = Reason.STOPPED) -> Unanswered:
     """A message that was stopped before a run began with it."""
     came_at = NOW + timedelta(seconds=after_s)
