@@ -141,6 +141,12 @@ def test_the_last_message_is_edited_and_sent_again(sized: Page) -> None:
     expect(sized.get_by_label("Message")).to_have_value("echo too")
     press(sized, "Do not edit")
     expect(sized.get_by_label("Message")).to_have_value("")
+    sized.get_by_label("Message").fill("typed before")
+    act(sized, "li.user", "Edit and send again")
+    sized.reload()
+    live(sized)
+    expect(sized.get_by_label("Message")).to_have_value("typed before")  # no edit, no text of one
+    sized.get_by_label("Message").fill("")
     act(sized, "li.user", "Edit and send again")
     send(sized, "echo two")
     expect(answers(sized).last).to_have_text("two")
@@ -250,6 +256,10 @@ def test_conversations_are_found_by_title_and_by_what_was_said(sized: Page, scre
     box.fill(f"lissabon {screen}")
     expect(found.get_by_role("link").filter(visible=True)).to_have_count(1)
     assert violations(sized) == []
+    box.fill("a title that none has")
+    expect(found.get_by_role("link").filter(visible=True)).to_have_count(0)
+    expect(found.get_by_text("No title has it: Enter searches what was said.")).to_be_visible()
+    box.fill(f"lissabon {screen}")
     box.press("Enter")
     sized.wait_for_url(re.compile("search="))
     found = conversations(sized)
@@ -498,8 +508,11 @@ def test_after_a_lost_connection_an_answer_in_progress_is_there_once(page: Page)
     live(page)
     send(page, "count to 6")
     expect(answers(page)).to_contain_text("1 2")
+    half = "() => (connected(), talk.querySelector('li.assistant .words').textContent)"
+    assert page.evaluate(half).startswith("1 2"), "it stays until it is said again"
     page.evaluate("() => ['pagehide', 'pageshow'].map((name) => dispatchEvent(new Event(name)))")
     expect(answers(page)).to_have_text("1 2 3 4 5 6")
+    expect(page.locator("#doing")).to_be_empty()
 
 
 def test_a_message_whose_run_begins_while_a_page_catches_up_is_there_once(page: Page) -> None:
@@ -536,6 +549,53 @@ def test_the_focus_stays_on_a_message_when_its_run_ends(page: Page) -> None:
     page.evaluate("() => void say('echo one more')")
     expect(answers(page)).to_have_text(["1 2 3 4 5 6", "one more"])
     assert page.evaluate("document.activeElement.dataset.act") == "copy"
+
+
+def test_what_is_opened_and_selected_stays_when_a_run_ends(page: Page) -> None:
+    page.goto("/chat/new")
+    live(page)
+    send(page, "write opened.txt buy milk")
+    expect(answers(page)).to_contain_text("Wrote opened.txt")
+    opened = page.locator(".tools details")
+    opened.locator("summary").click()
+    answers(page).evaluate("(words) => getSelection().selectAllChildren(words)")
+    page.evaluate("() => void say('echo more')")
+    expect(answers(page).last).to_have_text("more")
+    expect(page.locator("#send")).to_be_visible()
+    expect(opened).to_have_attribute("open", "")
+    assert "Wrote opened.txt" in page.evaluate("getSelection().toString()")
+
+
+def test_what_was_said_before_a_new_conversation_stays_above_a_line(page: Page) -> None:
+    page.goto("/chat/new")
+    live(page)
+    for text in ("echo old", "/new", "echo young"):
+        send(page, text)
+        expect(answers(page).last).to_have_text(
+            "This is a new conversation. I no longer remember the previous one."
+            if text == "/new"
+            else text.removeprefix("echo ")
+        )
+    for _ in range(2):
+        expect(page.locator("li.user pre")).to_have_text(["echo old", "/new", "echo young"])
+        line = page.get_by_text("The agent starts afresh here")
+        expect(line).to_have_count(1)
+        assert page.locator("#talk > li").evaluate_all(ROLES) == [
+            *("user", "assistant", "user", "assistant", "hint", "user", "assistant")
+        ]
+        page.reload()
+        live(page)
+
+
+def test_escape_closes_what_is_done_with_a_conversation(page: Page) -> None:
+    page.goto("/chat/new")
+    live(page)
+    send(page, "echo hello")
+    change = page.locator("#change")
+    change.locator("summary").click()
+    page.get_by_label("Title").press("Escape")
+    expect(change).not_to_have_attribute("open", "")
+    expect(change.locator("summary")).to_be_focused()
 
 
 def test_earlier_lines_are_shown_on_request(page: Page) -> None:
@@ -593,7 +653,9 @@ def test_an_answer_is_notified_in_the_background_after_it_was_turned_on(
     expect(answers(page)).to_have_text(["seen", "unseen"])
     page.wait_for_function("() => window.__shown.length")
     assert page.evaluate("window.__shown") == [["echo seen", "unseen"]]
+    expect(page).to_have_title("(1) echo seen · goclaw")
     page.reload()
+    expect(page).to_have_title("echo seen · goclaw")
     expect(button).to_have_attribute("aria-pressed", "true")
     button.click()
     expect(button).to_have_attribute("aria-pressed", "false")

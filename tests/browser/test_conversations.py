@@ -299,6 +299,7 @@ def test_a_question_of_a_tool_is_answered_in_the_chat_by_keyboard(
                 break
         page.keyboard.press("Enter")
         expect(card).to_have_count(0)
+        expect(page.get_by_label("Message")).to_be_focused()
         answered = page.locator("li.assistant:not([data-of]) .words")
         words = "🚫 Denied by " if decision == "Deny" else "✅ Allowed once by "
         last = page.locator("li.assistant[data-of] .words").last

@@ -10,7 +10,6 @@ const working = new Set(); // runs in progress
 const drafts = new Map(); // run id → the line in which its words arrive
 const sent = new Map(); // the id of a message that the server may not show yet → its line, and when it was taken
 const given = new Map(); // the id of a message → the list of its files, with pictures
-const begun = new Map(); // the id of a message → the run that answers it
 const open = new Map(); // receipt → the message, whose buttons can be pressed
 const heardOf = new Set(); // receipts of messages that were heard, for those that are said again
 const choice = box.dataset.guest ? {} : { agent }; // a guest chooses no agent
@@ -49,15 +48,14 @@ function image(file) {
   return PICTURES.includes(file?.type) ? element("img", { src: URL.createObjectURL(file), alt: "" }) : "";
 }
 
-// A line that the server does not show yet, and so without its time.
+// A line that the server does not show yet.
 function lineOf(role, id, ...inside) {
   const head = element("p", { className: "by" }, element("strong", { textContent: role === "user" ? "You" : agent }));
   at("begin")?.remove();
   return element("li", { className: role, id }, head, ...inside, element("small", { className: "place" }));
 }
 
-// Shows an answer in progress as the server formats it. Before that, and if it fails, it is shown
-// as it is.
+// Shows an answer in progress as the server formats it; before that, and if it fails, as it is.
 async function format(item, words) {
   item.dataset.text = words;
   item.ariaBusy = "true";
@@ -80,7 +78,6 @@ async function format(item, words) {
   delete item.dataset.formatting;
 }
 
-// A button above each block of code.
 function addCopies(root) {
   for (const code of root.querySelectorAll("pre")) code.before(element("button", { type: "button", className: "copy", textContent: "Copy" }));
 }
@@ -95,14 +92,13 @@ async function post(path, body) {
 
 const newId = () => crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Date.now();
 
-// What buttons of this page send is no line of the person: a turn again, or one message of it edited.
+// What buttons of this page send is no line of the person.
 const AGAIN = /^\/undo [0-9a-f-]{32,} (again|edit\b)/;
 const STOP = "stop-"; // the id of what the button Stop sends begins so
 const isPressed = (id, line) => id.startsWith(STOP) || AGAIN.test(line);
 const STOPS = /^\/stop(all)?\b/i;
 let stops = false; // the next answer says what was stopped: the messages say it themselves, also later
 
-// Shows a message of the person at once, with its files.
 function addQuestion(id, line, files) {
   const item = lineOf("user", `say-${id}`, line ? element("pre", { textContent: line }) : "");
   if (files.length) {
@@ -118,7 +114,7 @@ function addQuestion(id, line, files) {
 let posted = Promise.resolve(); // the first request for the message before
 let returned = null; // what was typed, if it is what could not be sent
 
-// Sends a message; what is refused comes back to where it was typed. Returns whether it was taken.
+// Sends a message, or gives it back to where it was typed. Returns whether it was sent.
 async function say(line, files = [], id = newId()) {
   isAtEnd = true;
   stops ||= STOPS.test(line);
@@ -258,7 +254,7 @@ function edit(item) {
   text.focus();
 }
 
-// A message that was dropped changes nothing: it is typed again, behind what is typed already.
+// A message that was dropped is typed again, behind what is typed already.
 function refill(item) {
   text.value = [text.value, said(item)].filter(Boolean).join("\n");
   doing.textContent = item.querySelector(".files") ? "Its files have to be attached again." : "";
@@ -266,8 +262,8 @@ function refill(item) {
   text.focus();
 }
 
-// Lets the agent answer its last turn again, if that is this run; says why it cannot. The gateway
-// has the messages of the turn: the page sends only what one of them says now.
+// Lets the agent answer its last turn again, if that is this run; says why it cannot. The gateway has
+// its messages: the page sends only what one of them says now.
 async function again(run, line, files = []) {
   await refresh();
   const turn = items("[data-run]").filter(({ dataset }) => dataset.run === run);
@@ -325,7 +321,7 @@ async function pressButton(button) {
   });
 }
 
-// The answer to a question of a tool; the live part then has one less.
+// The answer to a question of a tool.
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (form.getAttribute("action") !== "/chat/decide") return;
@@ -346,8 +342,7 @@ function focusNext() {
 
 // ---------------------------------------------------------------- notifications
 
-// For answers while the page is in the background, after the person has turned them on. On phones
-// only a service worker may show them; it is not waited for, as its scope does not have this page.
+// On phones only a service worker may show them; it is not waited for, as its scope does not have this page.
 const notify = at("notify");
 const NOTIFY = "goclaw-notify";
 let worker = null;
@@ -357,7 +352,17 @@ function setNotify(isOn) {
   worker = isOn ? navigator.serviceWorker.register("/static/notify.js") : null;
 }
 
+let unread = 0; // messages that came while nobody saw the page
+
+function showTitle() {
+  if (!document.hidden) unread = 0;
+  document.title = `${unread ? `(${unread}) ` : ""}${at("called").textContent.trim()} · goclaw`;
+}
+document.addEventListener("visibilitychange", showTitle);
+
 async function notifyOf(words, tag) {
+  unread += 1;
+  showTitle();
   if (!document.hidden || !worker) return;
   const facts = { body: words.slice(0, 300), tag, icon: "/static/icon-192.png", data: location.href };
   await (await worker).showNotification(at("called").textContent, facts);
@@ -382,25 +387,26 @@ const events = {
   run_started: ({ run_id, messages }) => {
     doing.textContent = "The agent is working…";
     working.add(run_id);
-    for (const id of messages) begun.set(id, run_id);
     for (const item of items("[data-message]")) if (messages.includes(item.dataset.message)) begin(item, run_id);
     changed();
   },
   line_received: ({ text: line }) => {
     stops ||= STOPS.test(line);
-    if (AGAIN.test(line)) begun.clear(); // its messages wait again
+    if (AGAIN.test(line)) for (const item of items("[data-message]")) delete item.dataset.of; // they wait again
     changed();
   },
   run_text: ({ run_id, text: words }) => {
     let item = drafts.get(run_id);
     if (!item) {
-      dropInterrupted();
+      // What an interrupted run has said is said again by the run that goes on.
+      for (const [run, old] of drafts) if (old.isStale && drafts.delete(run)) old.remove();
       item = lineOf("assistant", `assistant-${run_id}`, element("div", { className: "words plain" }));
       item.dataset.of = run_id;
       placeDraft(talk, run_id, item);
       drafts.set(run_id, item);
     }
-    format(item, (item.dataset.text ?? "") + words);
+    format(item, (item.isStale ? "" : item.dataset.text ?? "") + words);
+    item.isStale = false;
   },
   run_tool: ({ name, ok }) => {
     doing.textContent = ok === null ? `The agent uses ${name}…` : "The agent is working…";
@@ -413,15 +419,13 @@ const events = {
     doing.textContent = "";
     working.delete(run_id);
     const item = drafts.get(run_id);
-    if (outcome !== "interrupted") dropInterrupted();
-    if (item && outcome === "interrupted") item.isInterrupted = true;
+    if (item && outcome === "interrupted") item.isStale = true;
     else if (item) item.endedAt = performance.now();
     changed();
   },
   said: ({ receipt, text: words, run_id, file, buttons, replaces }) => {
     const isOfStop = stops && !run_id;
-    if (isOfStop) doing.textContent = words;
-    if (isOfStop) stops = false;
+    if (isOfStop) [stops, doing.textContent] = [false, words];
     else if (!heardOf.has(receipt)) notifyOf(words || file?.name || "", receipt);
     heardOf.add(receipt);
     if (replaces) open.delete(replaces);
@@ -444,15 +448,10 @@ const events = {
 
 // ---------------------------------------------------------------- the conversation
 
-// The server makes it: a page that is loaded again looks the same. Here only what it does not know is
-// added: messages that are on their way to it, the words of answers in progress, and buttons.
+// The server makes it, as after a reload. Here only what it does not know is added: messages on their
+// way to it, the words of answers in progress, and buttons.
 
 const runOf = ({ dataset }) => dataset.of ?? dataset.tools;
-
-// What a run said before it asked people is said again by the run that goes on.
-function dropInterrupted() {
-  for (const [run, item] of drafts) if (item.isInterrupted && drafts.delete(run)) item.remove();
-}
 
 // Below the other lines of its run.
 function placeDraft(lines, run, item) {
@@ -467,25 +466,31 @@ function showLines(lines, askedAt) {
     const stored = all.filter(({ dataset }) => dataset.of === run);
     // What was stopped may be stored without an answer.
     const isOver = stored.some((one) => one.matches(".assistant") || one.querySelector(":scope > :is(.problem, .hint)"));
-    if (isOver || askedAt - item.endedAt > 5000) drafts.delete(run);
-    else placeDraft(lines, run, item.cloneNode(true));
+    const isLost = item.isStale && at("waits").dataset.busy !== "yes";
+    if (isOver || isLost || askedAt - item.endedAt > 5000) drafts.delete(run);
+    else {
+      placeDraft(lines, run, item.cloneNode(true));
+      if (item.isStale && !document.querySelector(".ask")) doing.textContent ||= "The answer was interrupted. It begins again.";
+    }
   }
   for (const [id, { item, takenAt }] of sent) {
-    const isThere = all.some(({ dataset }) => dataset.message === id || (begun.has(id) && dataset.of === begun.get(id)));
+    const run = item.dataset.of;
+    const isThere = all.some(({ dataset }) => dataset.message === id || (run && dataset.of === run));
     // A command may be stored a moment after it was taken.
     if (isThere || askedAt - takenAt > 2000) sent.delete(id);
     else lines.append(item.cloneNode(true));
   }
   for (const item of all.filter(({ dataset }) => dataset.message)) {
     const { message } = item.dataset;
-    if (begun.has(message)) begin(item, begun.get(message));
+    const run = at(item.id)?.dataset.of;
+    if (run) begin(item, run);
     // The server has their names until a run has taken them.
     if (given.has(message)) item.querySelector(".files")?.replaceWith(given.get(message).cloneNode(true));
   }
   // A message that is stored with its answer is the same line.
-  for (const [message, run] of begun) {
-    const [here, stored] = [at(`say-${message}`), lines.querySelector(`[id="user-${run}"]`)];
-    if (here && stored && !at(stored.id)) here.id = stored.id;
+  for (const here of items("[data-message][data-of]")) {
+    const stored = lines.querySelector(`[id="user-${here.dataset.of}"]`);
+    if (stored && !at(stored.id)) here.id = stored.id;
   }
   addButtons(lines);
   prepare(lines);
@@ -545,7 +550,6 @@ function soon() {
   later = setTimeout(refresh, 1000);
 }
 
-// What an event tells of may be stored a moment later.
 function changed() {
   showStop();
   refresh();
@@ -565,7 +569,7 @@ function showStop() {
   at("send").hidden = isBusy && !text.value.trim() && !attached.size;
 }
 
-// The list shows what has the words that are typed in its search; Enter searches all conversations.
+// The list shows what has the words in its search; Enter searches what was said.
 function filter() {
   const { value, defaultValue } = at("find");
   const words = value === defaultValue ? "" : value.trim().toLowerCase(); // that was searched
@@ -578,6 +582,7 @@ at("chats").addEventListener("input", ({ target }) => target.id === "find" && fi
 
 document.addEventListener("part", () => {
   focusNext();
+  showTitle();
   filter();
   refresh();
 });
@@ -585,8 +590,8 @@ document.addEventListener("part", () => {
 function connected() {
   // The end of a run may have been missed, and what is in progress comes again.
   doing.textContent = "";
-  for (const item of drafts.values()) item.remove();
-  for (const some of [drafts, working, open]) some.clear();
+  for (const item of drafts.values()) item.isStale = true;
+  for (const some of [working, open]) some.clear();
   changed();
   return ["live", false];
 }
@@ -631,7 +636,7 @@ form.addEventListener("submit", async (event) => {
   typed();
 });
 
-// The commands that begin with what is typed. Arrows choose one, Tab or Enter takes it.
+// Arrows choose a command, Tab or Enter takes it.
 const commands = at("commands");
 const nameOf = (one) => one.id.replace("command-", "/");
 
@@ -680,8 +685,9 @@ function typed() {
   at("count").classList.toggle("problem", chars > most);
   text.rows = Math.min(12, text.value.split("\n").length); // where field-sizing is not known
   showStop();
+  const kept = edited ? other : text.value; // a page that is loaded again edits nothing
   try {
-    if (text.value) sessionStorage.setItem(draft, text.value);
+    if (kept) sessionStorage.setItem(draft, kept);
     else sessionStorage.removeItem(draft);
   } catch {
     // A browser may have no room for it, or forbid it.
