@@ -329,12 +329,12 @@ async def late_for_the_agent() -> Explanation:
     return await late(replace(AT_ONCE, agent_runs=1))
 
 
-@CASES.answer("late.lane", "for a slot of lane main", "goclaw lanes set main 2")
+@CASES.answer("late.lane", "(Bob) had; it then", "goclaw lanes set main 2")
 async def late_while_a_job_of_the_agent_ended() -> Explanation:
     return await late(replace(AT_ONCE, main_lane=1), Wanted(every(20)))
 
 
-@CASES.answer("late.lane", "for a slot of lane main", "goclaw lanes set main 2")
+@CASES.answer("late.lane", "(Bob) had; it then", "goclaw lanes set main 2")
 async def late_with_a_limit_that_was_not_reached() -> Explanation:
     return await late(replace(AT_ONCE, main_lane=1, agent_runs=3), Wanted(every(20)))
 
@@ -351,6 +351,7 @@ async def late(ways: Ways, job: Wanted | None = None) -> Explanation:
         await gateway.say("long", chat="bob")
         await gateway.scripted.until_active(1)
         await gateway.ask("next")
+        await asyncio.sleep(1)  # the run of the job has ended, too
         return await ask(gateway, ANN)
 
 
