@@ -160,6 +160,24 @@ async def test_the_slow_and_the_dear_come_first_on_all_pages_of_a_list(
     assert ">First</a>" in second
 
 
+async def test_the_table_of_the_timeline_says_how_many_of_the_drawn_runs_it_has(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def between(*_: object, **__: object) -> list[RunSpan]:
+        return [replace(fakes.SPAN, id=RunId(f"r{n}")) for n in range(runs)]
+
+    monkeypatch.setattr(control.stored_runs, "runs_between", between)
+    for runs, words in ((100, "The same as a table (100 runs)"), (101, "newest 100 of 101 runs")):
+        said = await browser.says(f"/timeline?agent=a{runs}", words)
+        assert said.count('<tr id="row-') == 100
+
+
+async def test_what_is_shown_up_to_now_has_no_later_time(browser: Browser) -> None:
+    assert ">Later</a>" not in await browser.says("/timeline", ">Earlier</a>")
+    past = "/timeline?from=2025-01-01&to=2025-01-02"
+    await browser.says(past, ">Later</a>")
+
+
 async def test_any_failure_lists_exactly_the_outcomes_that_the_first_page_counts(
     browser: Browser, control: FakeControl
 ) -> None:
