@@ -16,6 +16,7 @@ from goclaw_py.agents.tools.arguments import NOT_BLANK, Arguments
 from goclaw_py.agents.tools.tool import CHECKLIST_IS_OF_OWNERS, Tool, in_workspace
 from goclaw_py.core.errors import ToolFailed
 from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.core.text import count
 from goclaw_py.core.workspace.files import (
     MAX_LOOKED_AT,
     EntryKind,
@@ -179,7 +180,7 @@ def _matches(entry: FolderEntry, pattern: str) -> bool:
 def _line(entry: FolderEntry) -> str:
     match entry.kind:
         case EntryKind.FILE:
-            return f"{shown(entry.path)}  {entry.size:,} bytes"
+            return f"{shown(entry.path)}  {count(entry.size, 'byte')}"
         case EntryKind.FOLDER:
             return f"{shown(entry.path)}/"
         case EntryKind.LINK:
@@ -276,7 +277,7 @@ class WriteFile(Tool[Written]):
         def write(workspace: Workspace) -> str:
             data = _data(path, arguments.text)
             replaced = workspace.write(path, data)
-            return f"{'Replaced' if replaced else 'Wrote'} {path}, {len(data):,} bytes."
+            return f"{'Replaced' if replaced else 'Wrote'} {path}, {count(len(data), 'byte')}."
 
         return await in_workspace(here, write)
 
@@ -336,7 +337,7 @@ def _edit(workspace: Workspace, change: EditArguments) -> str:
     data = _data(path, text[:start] + change.new + text[start + len(change.old) :])
     workspace.write(path, data, expected=before.version)
     line = text.count("\n", 0, start) + 1
-    return f"Changed {path} at line {line:,}; the file now has {len(data):,} bytes."
+    return f"Changed {path} at line {line:,}; the file now has {count(len(data), 'byte')}."
 
 
 def _data(path: str, text: str) -> bytes:

@@ -94,7 +94,7 @@ async def test_a_folder_is_listed_by_name_with_sizes(service: ToolHost) -> None:
     os.mkfifo(service.workspace / "pipe")
     (service.workspace / "link").symlink_to("b.md")
     assert await service.call("list_files") == (
-        ".hidden  1 bytes\na/\nb.md  1,234 bytes\n"
+        ".hidden  1 byte\na/\nb.md  1,234 bytes\n"
         "link  (a link; links are not followed)\npipe  (not a regular file)"
     )
     assert await service.call("list_files", path="a/") == "inner.md  0 bytes"
