@@ -116,7 +116,7 @@ def queue(
             f"Running: {len(runs) - not_started} (at most {at_once})",
             f"Waiting: {waiting} (at most {policy.capacity}; when the queue is full, {last})",
             *([f"Bursts: {burst}"] if policy.debounce_s >= _NOTICED_S else []),
-            *(_others(policy.mode) if owner else []),
+            *(_others(policy.mode, chosen=chosen) if owner else []),
         ]
     )
 
@@ -134,11 +134,12 @@ def unknown_mode(word: str) -> str:
     return f"There is no queue mode “{texts.snippet(word)}”. {modes}"
 
 
-def _others(present: Mode) -> list[str]:
-    """Return what the other modes are for, a line for each."""
+def _others(present: Mode, *, chosen: bool) -> list[str]:
+    """Return what the other modes are for, a line for each, and the way back if there is one."""
     others = [mode for mode in Mode if mode not in (Mode.FOLLOWUP, present)]
     lines = [f"- {mode.value}: {_MEANING[mode]}" for mode in others]
-    return ["Other modes:", *lines, "/queue default restores the settings."]
+    back = ["/queue default restores the settings."] if chosen else []
+    return ["Other modes:", *lines, *back]
 
 
 _MEANING: Mapping[Mode, str] = {

@@ -57,9 +57,7 @@ async def test_without_a_word_it_tells_mode_numbers_and_what_else_there_is() -> 
     agent = ScriptedAgent(otherwise=lambda _: Block())
     async with a_process(agent, Ways(direct=policy)) as gateway:
         await gateway.say("works", "waits", "waits too")
-        mode, *numbers, head, queue, interrupt, collect, back = (
-            await gateway.ask("/queue")
-        ).splitlines()
+        mode, *numbers, head, queue, interrupt, collect = (await gateway.ask("/queue")).splitlines()
         assert mode.startswith("Mode: steer (from the settings): a new message is added to the run")
         assert numbers == [
             "Running: 1 (at most 1 at a time)",
@@ -69,7 +67,6 @@ async def test_without_a_word_it_tells_mode_numbers_and_what_else_there_is() -> 
         assert queue == "- queue: messages wait for their turn"
         assert interrupt.startswith("- interrupt: a new message stops the running task")
         assert collect == "- collect: waiting messages are merged into one turn"
-        assert back == "/queue default restores the settings."
 
 
 async def test_it_tells_that_the_mode_was_chosen_here_and_that_the_context_is_full() -> None:
@@ -77,7 +74,8 @@ async def test_it_tells_that_the_mode_was_chosen_here_and_that_the_context_is_fu
     async with a_process() as gateway:
         await gateway.ask("/queue collect")
         gateway.gateway._policies.contexts.note(session_of(), MAIN_AGENT, 900)
-        mode, running, _, bursts, *_ = (await gateway.ask("/queue")).splitlines()
+        mode, running, _, bursts, *_, back = (await gateway.ask("/queue")).splitlines()
+        assert back == "/queue default restores the settings."
         chosen = "Mode: collect (chosen in this chat): waiting messages are merged into one turn"
         assert mode == chosen
         assert running == "Running: 0 (at most 1 at a time, because this conversation is long)"
