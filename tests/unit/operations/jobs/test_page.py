@@ -74,6 +74,10 @@ async def all_of(jobs: Jobs) -> list[Job]:
 # ---------------------------------------------------------------------------- the list
 
 
+async def test_the_list_leads_to_what_each_job_costs(browser: Browser) -> None:
+    await browser.says("/jobs", '<a href="/usage?by=job">Cost of each job</a>')
+
+
 async def test_all_jobs_that_match_are_changed_also_on_other_pages(
     browser: Browser, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
