@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.approvals import about_approval
+from goclaw_py.core.ids import AgentName, ApprovalId, RunId, SessionKey
 from goclaw_py.core.messages import (
     Attachment,
     FileKind,
@@ -34,6 +35,7 @@ from goclaw_py.records import (
     Unmentioned,
 )
 from goclaw_py.records import LastActivity as HeardThere
+from goclaw_py.records.people import about_request
 from goclaw_py.records.rewind import CommandAnswer
 from tests.support.stores import (
     AGENT,
@@ -507,6 +509,18 @@ async def test_commands_and_their_answers_stand_beside_the_history(world: World)
         "Mode: steer",
     ]
     assert await world.b.asides(key_of(BOB)) == []
+
+
+async def test_requests_for_access_and_problems_stand_beside_the_history(world: World) -> None:
+    """Of alerts only questions about tools are shown elsewhere, as cards."""
+    alerts = (about_request("9f86"), "telegram/default", about_approval(ApprovalId("q1")))
+    said = [replace(say(f"about {one}"), alert=one) for one in alerts]
+    await do_command(world, 1, "/status", *said)
+    assert [text for _, text in await said_aside(world)] == [
+        "/status",
+        "about access:9f86",
+        "about telegram/default",
+    ]
 
 
 async def test_an_undone_turn_begins_no_new_conversation(world: World) -> None:

@@ -191,7 +191,7 @@ cross join lateral (
         where channel = here.channel and account = here.account and chat = here.chat
           and (session = here.key or session is null) and state = 'sent'
           and message ->> 'run_id' is null and occurrence is null and heartbeat_run is null
-          and alert is null
+          and (alert is null or alert not like 'approval:%')
         order by id desc
         limit $2
     )

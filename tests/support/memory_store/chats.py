@@ -74,7 +74,8 @@ class MemoryChats(MemoryPart):
             )
             line = row.created_at, 1, row.id, aside
             is_ours = here.target is not None and row.chat == _key(here.target)
-            has_author = said.run_id or said.occurrence or said.heartbeat_run or said.alert
+            is_question = (said.alert or "").startswith("approval:")
+            has_author = said.run_id or said.occurrence or said.heartbeat_run or is_question
             if row.state is not OutboxState.SENT:
                 continue
             waits = asking.get(said.alert)
