@@ -141,6 +141,7 @@ def one_run(page: Page, dash: Dashboard) -> None:
     steps = page.get_by_role("region", name="Steps")
     enter(steps.locator("summary").filter(has_text="write_file"))
     expect(steps.locator("details[open] pre").first).to_be_visible()
+    enter(page.locator(".above").get_by_role("link", name="Runs"))
     enter(page.get_by_role("link", name="Timeline"))
     whole(page)
     picture = page.get_by_role("group", name=re.compile("^Runs of"))

@@ -208,6 +208,7 @@ class Pages:
         of_path = {one.address: group for group in tabs for one in group if len(group) > 1}
         self._templates.globals.update(
             tabs_of=lambda path: of_path.get(path, ()),
+            section_of=lambda path: dict(NAVIGATION).get(path, "") if navigation else "",
             parent_of=lambda path: of_path[path][0].address if path in of_path else "",
             navigation=navigation,
             themes=THEMES,

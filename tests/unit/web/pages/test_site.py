@@ -258,6 +258,14 @@ async def test_a_wrong_field_is_said_above_the_form_which_keeps_it(
     assert dict(parse_qsl(urlsplit(html.unescape(live)).query)) == left
 
 
+async def test_a_page_of_one_thing_leads_to_its_list(browser: Browser) -> None:
+    text = await browser.says("/runs/0190-aaaa", '<p class="above"><a href="/runs">Runs</a></p>')
+    assert '<nav class="tabs" aria-label="List">' not in text
+    assert 'class="above"' not in await browser.says(
+        "/runs", '<nav class="tabs" aria-label="List">'
+    )
+
+
 @pytest.mark.parametrize(("path", "status", "link"), [
     ("/runs/none", 404, '"/runs">Back to Runs<'),
     ("/jobs/none/edit", 404, '"/jobs">Back to Jobs<'), ("/none", 404, '"/">Back to Now<'),
