@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Final
 
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, Everybody, HelpGroup
 from goclaw_py.chat.commands.jobs import asker
@@ -26,6 +27,9 @@ async def _usage(use: CommandUse) -> str:
     return "\n".join([f"Used since {zone.when(utc_day(now), now)}:", *lines])
 
 
+_CENT: Final = Decimal("0.01")
+
+
 def _spent(spent: Spent) -> str:
     used, budget = spent.used, spent.budget
     of_turns = f" of {budget.turns:,}" if budget.turns else ""
@@ -34,7 +38,8 @@ def _spent(spent: Spent) -> str:
     parts = [f"{used.requests:,}{of_turns} model {requests}", f"{used.tokens:,}{of_tokens} tokens"]
     if used.cost_usd is not None or budget.usd is not None:
         of_usd = f" of ${budget.usd:.2f}" if budget.usd is not None else ""
-        parts.append(f"{usd(used.cost_usd or Decimal())}{of_usd}")
+        cost = used.cost_usd or Decimal()
+        parts.append(f"{usd(cost, 2 if cost >= _CENT else None)}{of_usd}")
     return ", ".join(parts)
 
 

@@ -60,7 +60,7 @@ async def go_on(request: RunRequest, emit: Emit) -> str:
 async def test_a_run_ends_with_what_it_had_so_far(budget: Budget, said: str, amount: str) -> None:
     async with a_process(ScriptedAgent(Do(go_on)), with_run(budget)) as gateway:
         answer = await gateway.ask("go")
-        assert answer == f"{said} \n\nI stopped here: this task reached its limit of {amount}."
+        assert answer == f"{said}\n\nI stopped here: this task reached its limit of {amount}."
         (run,) = await gateway.store.runs()
         assert (run.outcome, run.reason) == (Outcome.FAILED, Reason.BUDGET)
         assert run.usage is not None
@@ -202,6 +202,12 @@ async def test_usage_of_a_model_whose_price_is_not_known_says_so() -> None:
     async with a_process(spending(used(1, 60))) as gateway:
         await gateway.ask("a")
         assert (await gateway.ask("/usage")).endswith("I do not know the price of this model.")
+
+
+async def test_a_cost_of_less_than_a_cent_is_not_said_to_be_nothing() -> None:
+    async with a_process(spending(used(1, 60, "0.0042"))) as gateway:
+        await gateway.ask("a")
+        assert (await gateway.ask("/usage")).splitlines()[1].endswith(", $0.0042")
 
 
 ANN, BOB = (BudgetAccount(SessionKey(name), MAIN_AGENT) for name in ("ann", "bob"))
