@@ -7,12 +7,10 @@ from collections import deque
 from typing import Any, Final
 from uuid import uuid4
 
-from goclaw_py.observability.log_lines import LogFilter, LogTail
+from goclaw_py.observability.log_lines import KEPT_LINES, LogFilter, LogTail
 
-KEPT_LINES: Final = 2_000
 KEPT_CHARS: Final = 4_000_000
-"""Limits of what is kept; few lines are long, but a line may have many texts of 32,768
-characters."""
+"""The most characters that are kept: a line may have many texts of 32,768 characters."""
 
 
 class LogRing:

@@ -14,6 +14,9 @@ SEVERITY: Final[Mapping[str, int]] = {
 }
 """The levels of log lines, from the least to the most severe."""
 
+KEPT_LINES: Final = 2_000
+"""The most lines that are kept."""
+
 LogFacts = Mapping[str, Any]
 """A log line as in the JSON log: ``event``, ``level``, ``logger``, ``timestamp`` and its fields."""
 
@@ -51,7 +54,11 @@ class LogFilter:
             return False
         if self.person and facts.get("run_id") not in runs and not self._is_theirs(facts, session):
             return False
-        return not self.search or self.search.casefold() in _words(facts).casefold()
+        return not self.search or self.search.casefold() in self.words(facts).casefold()
+
+    def words(self, facts: LogFacts) -> str:
+        """Return what the search looks at."""
+        return " ".join((str(facts.get("event", "")), *(f"{name}={facts[name]}" for name in facts)))
 
     def _is_theirs(self, facts: LogFacts, session: str) -> bool:
         key = SessionKey(session)
@@ -91,7 +98,3 @@ class NoLogs:
         """Return no lines."""
         del only, limit
         return LogTail(after)
-
-
-def _words(facts: LogFacts) -> str:
-    return " ".join((str(facts.get("event", "")), *(f"{name}={facts[name]}" for name in facts)))

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote
@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from goclaw_py.core.display_names import KnownNames, display_name, short_id
 from goclaw_py.core.text import first_words
-from goclaw_py.observability.log_lines import LogFilter, Logs, LogTail
+from goclaw_py.observability.log_lines import KEPT_LINES, LogFacts, LogFilter, Logs, LogTail
 from goclaw_py.web.api.logs import follow
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import PING
@@ -38,6 +38,8 @@ _MEANINGS: Final = {"warning": "busy", "error": "bad", "critical": "bad"}
 _HEAD: Final = frozenset({"timestamp", "level", "event", "session_name"})
 _OURS: Final = ("goclaw_py.", "channels.")
 _LAST: Final = ("exception", "logger")
+_NAMED: Final = ("session", "sender")
+"""The fields whose values have names."""
 _PAGES: Final = {
     "run_id": "/runs/",
     "parent": "/runs/",
@@ -74,6 +76,17 @@ class LogRow:
     fields: tuple[LogField, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _ByNames(LogFilter):
+    """A filter whose search finds people and sessions by the names that the page shows, too."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def words(self, facts: LogFacts) -> str:
+        shown = (f"{key}={self.names.get(str(facts.get(key)), '')}" for key in _NAMED)
+        return " ".join((LogFilter.words(self, facts), *shown))
+
+
 def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Route]:
     """Return the page and its event stream, which ends when ``closing`` is set."""
 
@@ -89,11 +102,17 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
         )
         return ListFilters("/logs", "lines", query, fields)
 
+    async def only(filters: ListFilters) -> LogFilter:
+        given = {name: one for name, one in filters.values.items() if name in _FILTERS}
+        if not given.get("search"):
+            return LogFilter(**given)
+        kept = logs.tail(LogFilter(), limit=KEPT_LINES).lines
+        return _ByNames(**given, names=await _names(service, kept))
+
     async def rows_of(tail: LogTail, filters: ListFilters) -> Facts:
         is_newest_first = filters.values["order"] == _NEWEST_FIRST
         lines = [*(reversed(tail.lines) if is_newest_first else tail.lines)]
-        keys = {str(line[key]) for line in lines for key in ("session", "sender") if line.get(key)}
-        names = await service.control.sessions.names(keys)
+        names = await _names(service, lines)
         return {
             "rows": [_row(line, names) for line in lines],
             "left_out": tail.left_out,
@@ -102,7 +121,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
 
     async def load(query: Query) -> Facts:
         filters = await filters_of(query)
-        tail = logs.tail(_only(filters), limit=SHOWN)
+        tail = logs.tail(await only(filters), limit=SHOWN)
         status = await service.control.lanes.status()
         return {
             "node": status.node if status.peers else "",
@@ -118,7 +137,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
     async def live(request: Request) -> Response:
         filters = await filters_of(own_query(page, request))
         seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
-        tails = follow(logs, _only(filters), limit=SHOWN, after=seen, closing=closing)
+        tails = follow(logs, await only(filters), limit=SHOWN, after=seen, closing=closing)
 
         async def parts() -> AsyncGenerator[bytes]:
             yield b"retry: 2000\n\n"
@@ -134,8 +153,9 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
     return [Route(page.path, service.show(page)), Route("/live/logs", live)]
 
 
-def _only(filters: ListFilters) -> LogFilter:
-    return LogFilter(**{name: one for name, one in filters.values.items() if name in _FILTERS})
+async def _names(service: PageServices, lines: Iterable[LogFacts]) -> dict[str, str]:
+    keys = {str(line[key]) for line in lines for key in _NAMED if line.get(key)}
+    return await service.control.sessions.names(keys)
 
 
 def _row(line: dict[str, Any], known: Mapping[str, str]) -> LogRow:

@@ -108,6 +108,9 @@ async def test_people_and_sessions_have_their_names_of_today(
     control.named = KnownNames({chat: "Ann"})
     text = html.unescape((await browser.get("/logs")).text)
     assert text.count("<bdi>Ann</bdi>") == 3
+    for search in ("session=ann", "sender=Ann", "ann", "sender=telegram/default/42"):
+        assert "one" in events((await browser.get(f"/logs?search={search}")).text), search
+    assert events((await browser.get("/logs?search=session=bob")).text) == []
     control.named = KnownNames()
     text = html.unescape((await browser.get("/logs")).text)
     assert [text.count(f"<bdi>{name}</bdi>") for name in ("Ann", "Old", "telegram 42")] == [0, 1, 2]
