@@ -25,7 +25,7 @@ PARTS: Final = 100
 ROWS: Final = 12
 """The number of rows of a lane; further runs share the last one."""
 
-_ROW: Final = 14
+_ROW: Final = 18
 _NAME: Final = 20
 """The height of the name of a lane, above its runs."""
 
@@ -134,6 +134,8 @@ def _heap(
 def _scale(since: datetime, until: datetime) -> Mapping[str, object]:
     """Return the ticks at round times, and what their labels show: ``second``, ``minute``, ``day``.
 
+    A label begins at its tick; at the right edge, where there is no room for it, it ends there.
+
     The round times are those of UTC.
     """
     whole_s = (until - since).total_seconds()
@@ -142,8 +144,7 @@ def _scale(since: datetime, until: datetime) -> Mapping[str, object]:
     last = int(until.timestamp() // step_s)
     instants = [datetime.fromtimestamp(n * step_s, UTC) for n in range(first, last + 1)]
     places = [(at - since).total_seconds() / whole_s * WIDTH for at in instants]
-    # A label begins at its tick, and there is no room for one at the right edge.
-    ticks = [(round(x, 2), at) for x, at in zip(places, instants, strict=True) if x < WIDTH * 0.9]
+    ticks = [(round(x, 2), at) for x, at in zip(places, instants, strict=True)]
     unit = "second" if step_s < 60 else "minute" if step_s < 86_400 else "day"
     return {"ticks": ticks, "unit": unit}
 
@@ -179,18 +180,19 @@ def _lay_out(
         left = max(0.0, (run.started_at - since).total_seconds() * scale)
         right = min(WIDTH, ((run.finished_at or until) - since).total_seconds() * scale)
         width = max(_NARROWEST, right - left)
-        left = min(left, WIDTH - width)
+        # Short runs are drawn longer than they were, and may cover each other: below each other
+        # they would look as if they had run at the same time.
         row = next((n for n, end in enumerate(free) if end <= left), len(free))
         if row == len(free):
             if row < most:
                 free.append(0.0)
             else:
                 row, covered = most - 1, covered + 1
-        free[row] = max(free[row], left + width)
+        free[row] = max(free[row], right)
         strokes.append(
             Stroke(
                 run,
-                round(left, 2),
+                round(min(left, WIDTH - width), 2),
                 round(top) + row * _ROW,
                 round(width, 2),
                 outcome_meaning(run.outcome),

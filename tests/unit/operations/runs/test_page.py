@@ -6,7 +6,7 @@ import html
 import re
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 import pytest
@@ -17,7 +17,7 @@ from goclaw_py.core.messages import HistoryEntry, Role, Target
 from goclaw_py.core.outcomes import FAILURES, Outcome, Reason, Trigger
 from goclaw_py.operations.runs.operations import RunRecord
 from goclaw_py.operations.runs.steps import step_bars
-from goclaw_py.operations.runs.timeline import ROWS
+from goclaw_py.operations.runs.timeline import ROWS, Swim, draw
 from goclaw_py.records import (
     OutboxQuery,
     OutboxRow,
@@ -456,7 +456,7 @@ async def test_runs_that_do_not_fit_below_each_other_are_counted(
 
     monkeypatch.setattr(type(control.runs), "between", between)
     text = await browser.says("/timeline?span=1h", "main (+48 in the last row)")
-    picture = text[text.index('id="picture"') : text.index("</svg>", text.index('id="picture"'))]
+    picture = text[text.index('id="picture"') : text.index("<output", text.index('id="picture"'))]
     assert picture.count('<a href="/runs/run-') == ROWS + 48
     assert 'href="/timeline?whole=main"' in picture
     whole = await browser.says("/timeline?whole=main", "Show fewer rows")
@@ -468,3 +468,20 @@ async def test_runs_that_do_not_fit_below_each_other_are_counted(
 
     monkeypatch.setattr(type(control.runs), "between", one)
     assert "in the last row" not in await browser.says("/timeline?span=1h", "main")
+
+
+def test_runs_one_after_the_other_share_a_row_of_the_timeline() -> None:
+    """Short ones are drawn longer than they were: no lane looks fuller than it ever was."""
+    since = fakes.NOW - timedelta(days=1)
+    second = timedelta(seconds=1)
+    spans = [
+        replace(fakes.SPAN, started_at=at, finished_at=at + lasts)
+        for at, lasts in (
+            *((since + n * 2 * second, second) for n in range(20)),
+            (since + timedelta(hours=1), timedelta(hours=2)),
+            (since + timedelta(hours=2), second),
+        )
+    ]
+    (swim,) = cast("list[Swim]", draw(spans, since, fakes.NOW)["swims"])
+    rows = sorted({one.y for one in swim.strokes})
+    assert [rows.index(one.y) for one in swim.strokes] == [0] * 21 + [1]
