@@ -26,8 +26,8 @@ LOST = (
 )
 FAILED = "Something went wrong and I could not answer. The operator can find the cause in the log."
 KEPT = (
-    "My AI model is unavailable right now. I kept your message and will answer it when the model "
-    "is back; /stop cancels it."
+    "My AI model is unavailable right now. I kept your message and will try again; /stop cancels "
+    "it."
 )
 EMPTY_MESSAGE = "I found no text in that message."
 

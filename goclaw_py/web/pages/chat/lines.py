@@ -172,7 +172,7 @@ def lines_of(
         else one
         for one in found
     ]
-    found = [*_without_explained(found, beside), *beside]
+    found = list(_explained(found, beside))
     begun: dict[RunId | None, datetime] = {}
     for line in found:
         begun.setdefault(line.entry.run_id, line.entry.at)
@@ -238,10 +238,10 @@ def _line(entry: StoredEntry, run: StoredRun | None) -> Line:
     # asked a person was interrupted, and may have been stopped while it waited.
     if run is None or run.outcome is Outcome.INTERRUPTED:
         outcome = _NOTES.get(_note(entry.entry.text))
-        problem = _problem(outcome, None, None)
+        problem = _problem(outcome, None)
     else:
         outcome = run.outcome
-        problem = _problem(outcome, run.reason, run.error)
+        problem = _problem(outcome, run.reason)
     if outcome in _ANSWERED:
         return Line(entry, run)
     return Line(entry, run, problem, outcome in _QUIET)
@@ -259,7 +259,7 @@ def _missing(one: Unanswered, run: StoredRun | None) -> Line:
     has_ended = one.finished_at is not None and (run is None or run.outcome is not None)
     is_over = has_ended and one.outcome not in _ANSWERED
     is_dropped = is_over and one.outcome in _QUIET and one.run_id is None
-    problem = _problem(one.outcome, one.reason, run.error if run else None) if is_over else ""
+    problem = _problem(one.outcome, one.reason) if is_over else ""
     if is_dropped:
         why = _DROPPED.get(one.reason, (one.reason or "").replace("_", " "))
         problem = f"Dropped: {why}." if why else "Dropped."
@@ -275,14 +275,30 @@ def _missing(one: Unanswered, run: StoredRun | None) -> Line:
     )
 
 
-def _without_explained(found: list[Line], beside: list[Line]) -> Iterator[Line]:
-    """Yield lines; why a run failed is said only below its own message, if it has one."""
-    explained = {line.entry.run_id for line in beside} - {None}
+def _explained(found: list[Line], beside: list[Line]) -> Iterator[Line]:
+    """Yield all lines; why a run failed is said once, below what it had answered until then."""
+    last = {line.entry.run_id: line for line in beside if line.entry.run_id}
+    answers = {line.run.id for line in found if line.run and not _is_asked(line)}
     for one in found:
-        if one.entry.run_id not in explained:
+        why = last.get(one.entry.run_id)
+        if why is None or (one.run is None and not _is_asked(one)):
             yield one
-        elif one.entry.entry.role is Role.USER or one.text:
-            yield replace(one, problem="") if one.entry.entry.role is Role.USER else one
+        elif _is_asked(one):
+            yield replace(one, problem="")
+        else:
+            problem = why.text.removeprefix(one.text).strip()
+            yield replace(one, problem=problem, receipt=why.receipt)
+    for one in beside:
+        run = one.entry.run_id
+        if last.get(run) is not one:
+            yield replace(one, problem="")
+        elif run not in answers:
+            no_answer = replace(one.entry, entry=HistoryEntry(Role.ASSISTANT, ""))
+            yield replace(one, entry=no_answer, problem=one.text)
+
+
+def _is_asked(line: Line) -> bool:
+    return line.entry.entry.role is Role.USER
 
 
 def _asides(
@@ -327,10 +343,16 @@ def own_id(one: Unanswered) -> str:
     return one.message.external_id.rpartition(":")[2]
 
 
-def _problem(outcome: Outcome | None, reason: Reason | None, error: str | None) -> str:
-    if outcome is Outcome.CANCELLED:
-        if reason in (None, Reason.STOPPED, Reason.STOPPED_ALL):
+def _problem(outcome: Outcome | None, reason: Reason | None) -> str:
+    """Return what people read of a run without an answer; what errors say is behind “Why?”."""
+    match outcome:
+        case Outcome.CANCELLED if reason in (None, Reason.STOPPED, Reason.STOPPED_ALL):
             return "Stopped."
-        return f"Stopped: {reason.replace('_', ' ')}."
-    words = (outcome or "").replace("_", " "), (reason or "").replace("_", " "), error
-    return ": ".join(filter(None, words))
+        case Outcome.CANCELLED:
+            return f"Stopped: {reason.replace('_', ' ')}."
+        case Outcome.LOST:
+            return texts.LOST
+        case Outcome.TIMED_OUT | Outcome.ABANDONED:
+            return texts.timed_out(reason)
+        case _:
+            return texts.FAILED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from typing import Final
 from urllib.parse import urlencode
@@ -183,9 +182,6 @@ class _ChatPages:
             reads += 1
             if reads == _READS or waited == [one.id for one in queue.messages]:
                 break
-        if guest:
-            # The text of an error may name files and addresses of this machine.
-            runs = [replace(run, error=None) for run in runs]
         has_earlier = len(history) == shown
         is_reset = not here.session.entries
         return {

@@ -135,8 +135,7 @@ def test_a_conversation_has_its_messages_without_an_answer_in_their_places() -> 
     queue = replace(QUEUE, unanswered=(lost, known), messages=(waits,))
     lines = lines_of(history, [failed, replace(failed, id=RunId("r2"))], queue)
     assert [(line.entry.entry.text, line.problem) for line in lines] == [
-        ("ask", ""), ("(failed)", "failed: boom_1"), ("lost", "lost: crashed: boom_1"),
-        ("waits", ""),
+        ("ask", ""), ("(failed)", texts.FAILED), ("lost", texts.LOST), ("waits", ""),
     ]  # fmt: skip
     assert [line.run is None for line in lines] == [True, False, False, True]
 
@@ -356,20 +355,37 @@ def test_a_turn_that_was_stopped_while_it_asked_is_one_question_at_its_place() -
     )
 
 
-def test_a_run_that_failed_is_explained_once_by_its_own_message() -> None:
-    failed = replace(ENDED, outcome=Outcome.FAILED, reason=None, error="boom")
-    note = texts.interrupted_note(Outcome.FAILED)
-    history = [entry(Role.USER, "ask", 1), entry(Role.ASSISTANT, note, 2)]
-    told = aside(Role.ASSISTANT, "I failed.", 3, run_id=RUN_ID)
-    lines = lines_of(history, [failed], None, [told])
-    said = [("ask", ""), ("I failed.", "failed: boom")]
-    assert [(line.text, line.problem) for line in lines] == said
-    assert lines[1].run == failed, "its tool calls are shown"
-    assert lines_of([], [failed], None, [told]) == [], "it was undone"
-    history[1] = entry(Role.ASSISTANT, f"half {note}", 2)
-    said_already = aside(Role.ASSISTANT, f"half {note}", 3, run_id=RUN_ID)
-    lines = lines_of(history, [failed], None, [said_already])
-    assert [(line.text, line.problem) for line in lines] == [("ask", ""), ("half", "failed: boom")]
+@pytest.mark.parametrize(
+    ("answered", "told", "lines"),
+    [
+        ("", ["Overloaded."], [("", "Overloaded.")]),
+        ("half", ["Overloaded."], [("half", "Overloaded.")]),
+        ("half", ["half\n\nThe limit is reached."], [("half", "The limit is reached.")]),
+        ("half", ["(Not sent.)", "Overloaded."], [("half", "Overloaded."), ("(Not sent.)", "")]),
+        ("half", [], [("half", texts.FAILED)]),
+        (None, ["Overloaded."], [("", "Overloaded.")]),
+    ],
+    ids=["no answer", "half", "repeated", "two", "no message", "no entry"],
+)
+def test_a_run_that_failed_is_explained_once_below_what_it_has_answered(
+    answered: str | None, told: list[str], lines: list[tuple[str, str]]
+) -> None:
+    """Found by use: two bubbles, each with the raw error, for a model that broke off."""
+    failed = replace(ENDED, outcome=Outcome.FAILED, reason=None, error="status_code: 503, body: {")
+    history = [entry(Role.USER, "ask", 1)]
+    if answered is not None:
+        whole = texts.interrupted_reply(answered, Outcome.FAILED)
+        history.append(entry(Role.ASSISTANT, whole, 2))
+    beside = [
+        aside(Role.ASSISTANT, text, 3 + number, f"m{number}", run_id=RUN_ID)
+        for number, text in enumerate(told)
+    ]
+    found = lines_of(history, [failed], None, beside)
+    assert [(line.text, line.problem) for line in found] == [("ask", ""), *lines]
+    assert found[1].run == failed, "its tool calls are shown"
+    explained = next(line for line in found if line.problem)
+    assert explained.receipt == (beside[-1].id if beside else ""), "its buttons are there"
+    assert lines_of([], [failed], None, beside) == [], "it was undone"
 
 
 def test_a_copy_says_of_a_stopped_run_what_its_original_does() -> None:

@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from goclaw_py.chat.outbound import texts
 from goclaw_py.chat.terminals import TerminalMessage
 from goclaw_py.core.approvals import Approval
 from goclaw_py.core.errors import StoreUnavailable
@@ -679,6 +680,6 @@ async def test_a_guest_sees_no_question_about_a_tool_and_no_text_of_an_error(hou
     browser = await house.guest("ann")
     page = (await browser.get("/chat")).text
     assert "May the agent do this?" not in page
-    assert "failed" in page
+    assert texts.FAILED in page
     assert "/srv/operator" not in page
     assert "/why" not in page
