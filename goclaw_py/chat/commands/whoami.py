@@ -1,4 +1,4 @@
-"""``/whoami``: the sender, the role and the chat in words, and as the settings name them."""
+"""``/whoami``: the sender and the role; for owners also the chat as the settings name it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from goclaw_py.core.display_names import operator_in
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.targets import target_text
+from goclaw_py.core.web_links import OWN_CHANNELS
 
 
 async def _who(use: CommandUse) -> str:
@@ -26,15 +27,19 @@ def who(message: InboundMessage, *, owner: bool, session: SessionKey, alerts: st
     known = f"{name} ({at})" if name and at else name or at
     role = "owner" if owner else "guest"
     you = f"{known}, {role}" if known else f"{'an' if owner else 'a'} {role}"
+    if not owner:
+        # On a channel of people that the operator names here, the id is for the operator.
+        has_id = message.target.channel not in OWN_CHANNELS
+        return f"You are {you}." + (f" Your id is {sender.id}." if has_id else "")
+    # In the web chat and the terminal everybody is the operator, and the id that of the chat.
     you_are = "" if operator_in(message.target) else f"you are {sender.id}, and "
-    lines = [
-        f"You are {you}." + (f" {alerts}" if alerts else ""),
-        # In the web chat and the terminal everybody is the operator, and the id that of the chat.
-        f"In the settings {you_are}this chat is {target_text(message.target)}.",
-    ]
-    if owner:
-        lines.append(f"Session: {session}")
-    return "\n".join(lines)
+    return "\n".join(
+        [
+            f"You are {you}." + (f" {alerts}" if alerts else ""),
+            f"In the settings {you_are}this chat is {target_text(message.target)}.",
+            f"Session: {session}",
+        ]
+    )
 
 
 COMMANDS = (ChatCommand("whoami", Everybody(), HelpGroup.CONVERSATION, _who),)

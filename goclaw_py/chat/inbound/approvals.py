@@ -119,10 +119,13 @@ class ToolApprovals:
             text = approval_texts.question(shown, context, own)
             buttons = approval_buttons(request.decisions, approval_id)
             about = about_approval(approval_id)
-            if asked is None and here is not None:
-                waits = approval_texts.waits_elsewhere(shown, job, asks_owners=bool(places))
-                say.append(OutboundMessage(here, waits, alert=about))
             say += [OutboundMessage(place, text, buttons=buttons, alert=about) for place in places]
+        if approvals and asked is None and here is not None:
+            calls = [one.request for one in approvals]
+            waits = approval_texts.waits_elsewhere(calls, job, asks_owners=bool(places))
+            # The answer is added to it; several calls have several answers.
+            about = about_approval(approvals[0].id) if len(approvals) == 1 else ""
+            say.insert(0, OutboundMessage(here, waits, alert=about))
         return Questions(tuple(approvals), tuple(say))
 
     async def _answered(self, session: SessionKey) -> Sequence[Approval]:

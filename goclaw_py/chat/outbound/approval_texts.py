@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -60,11 +61,14 @@ _ANSWERS_ELSEWHERE: Final[Mapping[Decision, str]] = {
 """The answers as the chat reads them in which nobody could give one; others allow the call."""
 
 
-def waits_elsewhere(request: ApprovalRequest, job: str, *, asks_owners: bool) -> str:
-    """Return what a chat is told in which nobody may answer the question of a run."""
-    given = truncate_middle(arguments_line(request.arguments), _GIVEN_CHARS)
-    call = f"{request.tool} ({given})" if given else request.tool
-    text = f"{_WAITS}{call}. {_ASKED_OWNER if asks_owners else _OPERATOR_CAN}"
+def waits_elsewhere(requests: Sequence[ApprovalRequest], job: str, *, asks_owners: bool) -> str:
+    """Return what a chat is told in which nobody may answer the questions of a run.
+
+    It names the tools and no arguments, which only those read who may answer.
+    """
+    often = Counter(request.tool for request in requests).items()
+    tools = ", ".join(tool if number == 1 else f"{tool} {number} times" for tool, number in often)
+    text = f"{_WAITS}{tools}. {_ASKED_OWNER if asks_owners else _OPERATOR_CAN}"
     return f"“{job}”: {text}" if job else text
 
 

@@ -21,8 +21,8 @@ effects. For `models` agents.
   each once, in the chats that they used last; without a chat, and if its account has no owners (as
   the web chat), all owners are. A job asks in the chat of its target, with its name. Also `/approve
   [once|conversation|always]` and `/deny` for the oldest question of the chat, CLI, API and
-  dashboard; there a grant can be revoked. A chat in which nobody may answer is told for which call
-  its run waits, and then what was decided.
+  dashboard; there a grant can be revoked. A chat in which nobody may answer is told once for
+  which tools its run waits, without arguments, and of one call then what was decided.
 - **Always** is allowed only after a look at the rule that it adds (agent, tool, for whom), and
   only by owners: a second button in the same message, with a way back; `/approve always TOOL`; a
   page; a question of the CLI (`--yes` in scripts); `rule` in the API, without which the error has

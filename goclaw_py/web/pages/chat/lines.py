@@ -277,27 +277,26 @@ def _missing(one: Unanswered, run: StoredRun | None) -> Line:
 
 def _explained(found: list[Line], beside: list[Line]) -> Iterator[Line]:
     """Yield all lines; why a run failed is said once, below what it had answered until then."""
-    last = {line.entry.run_id: line for line in beside if line.entry.run_id}
-    answers = {line.run.id for line in found if line.run and not _is_asked(line)}
+    last = {line.run.id: line for line in beside if line.run}
+    answers = {line.run.id for line in found if line.run and not _is_of_person(line)}
     for one in found:
-        why = last.get(one.entry.run_id)
-        if why is None or (one.run is None and not _is_asked(one)):
+        why = last.get(one.entry.run_id) if one.entry.run_id else None
+        if why is None or (one.run is None and not _is_of_person(one)):
             yield one
-        elif _is_asked(one):
+        elif _is_of_person(one):
             yield replace(one, problem="")
         else:
             problem = why.text.removeprefix(one.text).strip()
             yield replace(one, problem=problem, receipt=why.receipt)
     for one in beside:
-        run = one.entry.run_id
-        if last.get(run) is not one:
+        if one.run is None or last[one.run.id] is not one:
             yield replace(one, problem="")
-        elif run not in answers:
+        elif one.run.id not in answers:
             no_answer = replace(one.entry, entry=HistoryEntry(Role.ASSISTANT, ""))
             yield replace(one, entry=no_answer, problem=one.text)
 
 
-def _is_asked(line: Line) -> bool:
+def _is_of_person(line: Line) -> bool:
     return line.entry.entry.role is Role.USER
 
 
@@ -346,10 +345,10 @@ def own_id(one: Unanswered) -> str:
 def _problem(outcome: Outcome | None, reason: Reason | None) -> str:
     """Return what people read of a run without an answer; what errors say is behind “Why?”."""
     match outcome:
-        case Outcome.CANCELLED if reason in (None, Reason.STOPPED, Reason.STOPPED_ALL):
-            return "Stopped."
-        case Outcome.CANCELLED:
+        case Outcome.CANCELLED if reason and reason not in (Reason.STOPPED, Reason.STOPPED_ALL):
             return f"Stopped: {reason.replace('_', ' ')}."
+        case Outcome.CANCELLED:
+            return "Stopped."
         case Outcome.LOST:
             return texts.LOST
         case Outcome.TIMED_OUT | Outcome.ABANDONED:

@@ -134,7 +134,7 @@ def test_whoami_without_a_name(owner: bool, username: str | None, words: str) ->
     at = datetime(2026, 1, 1, tzinfo=UTC)
     message = InboundMessage("42:1", chat, PeerKind.DIRECT, sender, "/whoami", at)
     text = who(message, owner=owner, session=SessionKey("agent:main"))
-    assert text.startswith(f"{words}\n")
+    assert text.split("\n")[0] == words
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ Session: agent:main""",
             False,
             None,
             "9",
-            "You are Ann B, guest.\nIn the settings you are 7, and this chat is telegram:42:9.",
+            "You are Ann B, guest. Your id is 7.",
         ),
     ],
 )

@@ -37,7 +37,7 @@ def asked_for(request: str, person: str = "", before: str = "") -> str:
     return f"{CALL}{who}Request: {request}" + (f"\nBefore: {before}" if before else "")
 
 
-WAITS = "⏳ I need an approval before I can go on: pay (to: Bob, amount: 5)."
+WAITS = "⏳ I need an approval before I can go on: pay."
 QUESTION = asked_for("pay Bob")
 ASKS = Ways(main_lane=1)
 
@@ -413,6 +413,25 @@ async def test_a_guest_may_not_answer_so_the_owners_are_asked() -> None:
         )
         denied = f"{waits}\n\n🚫 The owner did not allow it."
         await until(lambda: denied in texts(gateway, "bob"))
+
+
+async def test_a_guest_reads_once_which_tools_a_run_waits_for_and_no_arguments() -> None:
+    """Found by use: a notice for each call, with the text of a file that was to be written."""
+    calls = [replace(PAY, call_id=f"c{number}") for number in range(3)]
+    agent = agent_that_asks(*calls, replace(PAY, call_id="w", tool="wipe"))
+    async with nodes(trusted=False, agent=agent) as (gateway,):
+        await approve(gateway, "ann", guest=False)
+        await approve(gateway, "bob", guest=True)
+        await asyncio.sleep(15)
+        await gateway.say("pay Bob", chat="bob")
+        await until(lambda: sum(text[0] == "🔐" for text in texts(gateway, "ann")) == 4)
+        for waiting in await gateway.store.approvals():
+            now = gateway.clock.now()
+            await gateway.store.decide_approval(waiting.id, Decision.DENY, by="Ann", now=now)
+        await until(lambda: any("paid" in text for text in texts(gateway, "bob")))
+        said = [text for text in texts(gateway, "bob") if text.startswith("⏳")]
+        waits = "⏳ I need an approval before I can go on: pay 3 times, wipe."
+        assert said == [f"{waits} I have asked the owner."]
 
 
 async def test_without_an_owner_the_operator_is_named() -> None:

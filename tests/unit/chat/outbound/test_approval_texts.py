@@ -117,7 +117,7 @@ def test_any_question_fits_into_one_message(many: int, value: str) -> None:
 )
 def test_who_waits_is_told_the_decision(decision: Decision, said: str) -> None:
     request = ApprovalRequest("c", "pay", '{"to": "{who}"}')
-    waits = waits_elsewhere(request, "", asks_owners=True)
+    waits = waits_elsewhere([request], "", asks_owners=True)
     assert answered(waits, decision, "Ann") == f"{waits}\n\n{said}"
     asked = question(request, NO_CONTEXT)
     assert "Ann" in answered(asked, decision, "Ann") or decision.value in ("expired", "stopped")

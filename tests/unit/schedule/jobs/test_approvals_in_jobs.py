@@ -305,7 +305,7 @@ async def test_where_nobody_may_answer_the_owners_are_asked() -> None:
             await asyncio.sleep(65)
             asks = [one for one in gateway.channel.sent[known:] if one.buttons]
             assert [(one.target.chat, slug in one.text) for one in asks] == [("ann", True)]
-        waits = approval_texts.waits_elsewhere(PAY, "bobs", asks_owners=True)
+        waits = approval_texts.waits_elsewhere([PAY], "bobs", asks_owners=True)
         assert texts(gateway, "bob").count(waits) == 1
 
 
