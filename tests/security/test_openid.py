@@ -612,7 +612,7 @@ async def test_without_a_safe_address_signing_out_is_only_here(
     await browser.sign_in()
     headers = {"origin": dashboard.url, "cookie": f"{COOKIE}={browser.strict[COOKIE]}"}
     page = await browser.http.post(f"{dashboard.url}/logout", headers=headers)
-    assert (page.status_code, page.headers["location"]) == (303, "/login")
+    assert (page.status_code, page.headers["location"]) == (303, "/login?notice=left")
 
 
 # ------------------------------------------------------------------ providers that fail

@@ -479,7 +479,7 @@ def _end(story: RunHistory, outcome: Outcome, finished_at: datetime) -> Explanat
     after = between(run.started_at, finished_at)
     used = f"; used {_used(run.usage)}" if run.usage is not None and run.usage.requests else ""
     words = "completed" if outcome is Outcome.COMPLETED else outcomes.clause(_end_of(story))
-    return ExplanationStep(finished_at, f"ended_{outcome.value}", f"{words}, after {after}{used}")
+    return ExplanationStep(finished_at, f"ended_{outcome.value}", f"after {after} it {words}{used}")
 
 
 def _used(usage: Usage) -> str:

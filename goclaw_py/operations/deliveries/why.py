@@ -122,7 +122,7 @@ async def _failed(src: Sources, row: OutboxRow, retry: Cure) -> Verdict:
     target = row.message.target
     chat = await src.store.chat(target)
     gone = chat is not None and bool(chat.gone)
-    cures = [retry, Cure("Or cancel it", f"goclaw deliveries drop {row.id}")]
+    cures = [retry, Cure("Or drop it", f"goclaw deliveries drop {row.id}")]
     if gone:
         again = "First unblock the bot in that chat or add it again, and send it a message"
         cures.insert(0, Cure(again))

@@ -318,7 +318,7 @@ async def _run(service: PageServices, query: Query) -> Facts:
         "own_channels": OWN_CHANNELS,
         "named": [run.session, *(address(one.message.target) for one in record.said)],
         "record": record,
-        "prompt": prompt,
+        "prompt": without_source(prompt),
         "job": job_of(run.session),
         "why": why,
         "bars": step_bars(record, now)[-_SHOWN_STEPS:],

@@ -236,15 +236,15 @@ def _is_channel(group: str) -> bool:
 
 
 def _matching(groups: Sequence[SettingGroup], search: str) -> list[SettingGroup]:
-    """Return the settings in whose path a text occurs, then those that have it elsewhere."""
-    word = search.casefold()
+    """Return the settings in whose path all words occur, then those that have some elsewhere."""
+    wanted = search.casefold().split()
 
     def is_named(one: Setting) -> bool:
-        return word in one.path.casefold()
+        return all(word in one.path.casefold() for word in wanted)
 
     def is_described(one: Setting) -> bool:
-        words = f"{value_text(one)}\n{one.origin}\n{one.about}"
-        return word in words.casefold() and not is_named(one)
+        text = f"{one.path}\n{value_text(one)}\n{one.origin}\n{one.about}".casefold()
+        return all(word in text for word in wanted) and not is_named(one)
 
     return [
         replace(group, fields=fields)

@@ -72,6 +72,7 @@ NOTICES: Final = {
     "answered": "Answered.",
     "late": "It has been answered already, or its time is over.",
     "welcome": "Signed in.",
+    "left": "Signed out.",
     **{key: text for noun in NOUNS for key, text in noun.notices.items()},
 }
 """The notices after an action: those that several pages use, and those of one noun.

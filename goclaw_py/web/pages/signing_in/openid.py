@@ -38,7 +38,7 @@ SIGNED_IN_FOR: Final = timedelta(days=1)
 """How long a sign-in is valid: then the provider is asked again whether the person has a role."""
 
 _MOST_CODE: Final = 4_096
-_BLOCKED: Final = "There were too many failed sign-ins. Try again in a few minutes."
+_BLOCKED: Final = "There were too many failed sign-ins. Try again in half a minute."
 _NOT_OURS: Final = "This sign-in was not begun in this browser, or took too long. Begin again."
 
 Question = Callable[[Request, str, str, int], Response]

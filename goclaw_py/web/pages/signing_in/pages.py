@@ -20,7 +20,7 @@ from goclaw_py.web.sign_ins import TokenRefusal
 from goclaw_py.web.signin import COOKIE, cookie_of
 
 _WRONG: Final = "This is not the token."
-_BLOCKED: Final = "There were too many wrong tokens. Try again in a few minutes."
+_BLOCKED: Final = "There were too many wrong tokens. Try again in half a minute."
 _EXPIRED: Final = "Your sign-in has expired, so nothing was done. Sign in, and send the form again."
 
 
@@ -119,7 +119,7 @@ class SignInPages:
         if address and self._openid is not None:
             facts |= {"provider": self._openid.label, "sign_out_url": address}
             return self._service.answer(request, "sign_out.html", facts)
-        return RedirectResponse(SIGN_IN_PATH, status_code=303)
+        return back_to(SIGN_IN_PATH, "left")
 
 
 def own_place(wanted: str) -> str:

@@ -49,7 +49,8 @@ async def test_one_section_is_shown_with_the_source_of_each_value(browser: Brows
     ("goclaw.toml:9", "day.usd", "main.size"),
     ("what happens meanwhile", "mode", "main.size"),
     ("STEER, in force", "mode", "main.size"),
-    ("<script>", "No setting has this text", "main.size"),
+    ("<script>", "No setting has these words", "main.size"),
+    ("size main", "main.size", "max_jobs"),
 ])  # fmt: skip
 async def test_settings_can_be_searched(
     browser: Browser, search: str, there: str, absent: str

@@ -146,7 +146,7 @@ async def test_health_names_providers_that_are_down(browser: Browser, control: F
     said = await browser.says("/health", "1 of 2", "timed out")
     assert ">2<" in said.partition('id="provider-helper"')[2].partition("</tr>")[0]
     control.snapshot = replace(fakes.STATUS, providers=(ProviderView(AgentName("main")),))
-    await browser.says("/health", "All answer, as far as runs have found: that of agent main.")
+    await browser.says("/health", "None is down, as far as runs have found: that of agent main.")
 
 
 async def test_of_a_crowd_the_first_are_shown(browser: Browser, control: FakeControl) -> None:

@@ -75,8 +75,12 @@ async def test_a_sign_in_ends(world: World, locked: Browser) -> None:
 async def test_whoever_leaves_is_forgotten(world: World, locked: Browser) -> None:
     locked.cookies.set(COOKIE, await world.sign_in(), domain="localhost.local")
     answer = await locked.post("/logout", headers=ORIGIN | {"authorization": f"Bearer {TOKEN}"})
-    assert answer.headers["location"] == "/login"
+    assert answer.headers["location"] == "/login?notice=left"
     assert "Max-Age=0" in answer.headers["set-cookie"]
+    assert (
+        '<p class="notice" role="status">Signed out.</p>'
+        in (await locked.get(answer.headers["location"])).text
+    )
 
 
 async def test_whoever_is_in_can_leave(world: World, locked: Browser, browser: Browser) -> None:
