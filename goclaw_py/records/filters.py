@@ -32,7 +32,7 @@ class RunOrder(StrEnum):
     """What the first runs of a list have most of; the newer one is first of equal ones."""
 
     DURATION = "duration"
-    """A run in progress is before all that have ended."""
+    """Runs in progress are before all that have ended, the longest running first."""
     TOKENS = "tokens"
     COST = "cost"
 

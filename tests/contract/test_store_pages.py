@@ -135,6 +135,9 @@ async def test_runs_are_read_by_duration_tokens_and_cost(world: World) -> None:
         usage = Usage(1, tokens, cost_usd=Decimal(cost) if cost else None)
         ended = replace(end(f"r{n}"), usage=usage, finished_at=at(100 + n))
         await world.a.finish_run(ended, node=A)
+    running = await world.b.runs(RunQuery(active=True, order=RunOrder.DURATION))
+    assert [run.started_at for run in running] == sorted(run.started_at for run in running)
+    assert len({run.started_at for run in running}) > 1
     firsts = {RunOrder.DURATION: "r8r3", RunOrder.TOKENS: "r3r8", RunOrder.COST: "r2r3"}
     for order, wanted in firsts.items():
         only = RunFilter(outcome=Outcome.COMPLETED)

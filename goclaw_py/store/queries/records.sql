@@ -236,7 +236,8 @@ where outcome is null and started_at >= coalesce($1, '-infinity'::timestamptz)
 
 -- name: in_order
 -- Return the first $10 runs in the order $9: of the newest $3 that have ended, unless only those in
--- progress are wanted ($8), and of all in progress. As for counts, the ids are read from an index.
+-- progress are wanted ($8), and of all in progress, the longest running of which have the longest
+-- duration. As for counts, the ids are read from an index.
 with matching as (
     (
         select id
@@ -280,7 +281,9 @@ from (
 ) as r
 order by
     case $9::text
-        when 'duration' then coalesce(extract(epoch from finished_at - started_at), 1e12)
+        when 'duration' then coalesce(
+            extract(epoch from finished_at - started_at), 1e12 - extract(epoch from started_at)
+        )
         when 'tokens' then coalesce(input_tokens + output_tokens, 0)
         else coalesce(cost_usd, 0)
     end desc,
