@@ -258,7 +258,7 @@ class StoredRun:
 
 
 _LONGEST_S: Final = 1e12
-"""More than any instant and any duration, in seconds: what a run in progress has, less its start."""
+"""More seconds than any duration or instant: what a run in progress has, less its start."""
 
 PROMPT_CHARS: Final = 200
 """The number of characters of a prompt in a list of runs."""

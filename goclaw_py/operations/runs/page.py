@@ -44,6 +44,7 @@ from goclaw_py.records import (
 from goclaw_py.web.message_text import sees_text
 from goclaw_py.web.pages.filters import (
     ANY_FAILURE,
+    ORDER,
     TAB,
     Field,
     ListFilters,
@@ -62,8 +63,15 @@ from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_
 _FILTERS: Final = tuple(one.name for one in fields(RunFilter))
 
 SHOWN: Final = 50
-_SHARED: Final = ("agent", "trigger", "outcome", "order")
-_ORDER: Final = replace(one_of("order", "Order", RunOrder), hidden=True)
+_SHARED: Final = ("agent", "trigger", "outcome", ORDER)
+_NEWEST: Final = "newest"
+_ORDERS: Final = {
+    _NEWEST: "newest first",
+    RunOrder.DURATION.value: "longest first",
+    RunOrder.TOKENS.value: "most tokens first",
+    RunOrder.COST.value: "highest cost first",
+}
+_ORDER: Final = Field(ORDER, "Order", _ORDERS, default=_NEWEST)
 MOST_LISTED: Final = 500
 """The number of runs on all pages of a list in another order, which each page reads again."""
 _ALWAYS: Final = (RUNNING, Outcome.COMPLETED.value, ANY_FAILURE)
@@ -98,7 +106,7 @@ SHORTEST: Final = timedelta(seconds=1)
 def routes(service: PageServices) -> list[Route]:
     """Return the list, the timeline, and the page of a run."""
     filters = (one for one in _FILTERS if one != "outcome")
-    params = params_of("range", *filters, "search", "session", "from", "order")
+    params = params_of("range", *filters, "search", "session", "from", ORDER)
     listed = Page(
         *("/runs", "runs", "Runs", partial(_list, service), params, 2.0),
         is_cached=True,
@@ -106,7 +114,7 @@ def routes(service: PageServices) -> list[Route]:
         frame="filtered.html",
     )
     filters = (one for one in _FILTERS if one != "sender")
-    params = params_of("span", "from", "to", "whole", "order", *filters)
+    params = params_of("span", "from", "to", "whole", ORDER, *filters)
     timeline = Page(
         *("/timeline", "timeline", "Timeline", partial(_timeline, service), params, 2.0),
         is_cached=True,
@@ -145,18 +153,20 @@ async def _list(service: PageServices, query: Query) -> Facts:
     )
     filters = ListFilters("/runs", "runs", query, fields, _STATES)
     values, show = filters.values, filters.show
-    order = next((one for one in RunOrder if one == values["order"]), None)
+    order = next((one for one in RunOrder if one == values[ORDER]), None)
     number = 1 if order is None else min(page_number(query), MOST_LISTED // SHOWN)
     since = filters.since(service.now()) if "range" in values else None
     if since is None and "from" in query:
         since = _instant("From", "from", query["from"])
+    search = values.get("search", "")
     wanted = RunQuery(
         only=selected(RunFilter, values),
         session=SessionKey(values["session"]) if "session" in values else None,
         since=since,
         active=show == RUNNING,
-        search=values.get("search", ""),
-        limit=number * SHOWN + 1,
+        search=search,
+        # The runs in another order are counted here, where the store does not count them.
+        limit=MOST_LISTED if order and search else number * SHOWN + 1,
         before=place(query) if order is None else None,
         order=order,
     )
@@ -165,26 +175,26 @@ async def _list(service: PageServices, query: Query) -> Facts:
     # Of several outcomes each has its own index.
     queries = [replace(wanted, only=replace(wanted.only, outcome=each)) for each in outcomes]
     listed = asyncio.gather(*map(control.runs.list, queries))
-    if wanted.search:  # counting the matches would read all prompts
+    if search:  # counting the matches would read all prompts
         counts, pages = None, await listed
     else:
         counts, pages = await asyncio.gather(control.runs.counts(queries[0]), listed)
     found = sorted(
         chain(*pages), key=lambda run: run.place_in(order) if order else run.cursor, reverse=True
-    )[(number - 1) * SHOWN :]
-    runs = found[:SHOWN]
-    following: object = None
-    if order is None:
-        following = runs[-1].cursor if runs else None
-    elif number * SHOWN < MOST_LISTED:
-        following = number + 1
+    )
+    runs = found[(number - 1) * SHOWN :][:SHOWN]
+    tabs = _tabs(counts, show)
+    total = next((one.count for one in tabs if one.value == show), None)
     return {
         "runs": runs,
         "is_direct": is_direct_chat,
-        "next": following if len(found) > SHOWN else None,
+        "next": runs[-1].cursor if order is None and len(found) > SHOWN else None,
         "order": order,
-        "place": "before" if order is None else "page",
-        "filters": replace(filters, tabs=_tabs(counts, show)),
+        "number": number,
+        "total": len(found) if total is None else total,
+        "shown": SHOWN,
+        "listed": MOST_LISTED,
+        "filters": replace(filters, tabs=tabs),
         "shared": _shared(filters) | ({} if one is None else {"outcome": one.value}),
         "most": MOST_RUNS_COUNTED,
         "most_ordered": MOST_RUNS_ORDERED,
@@ -225,7 +235,7 @@ async def _timeline(service: PageServices, query: Query) -> Facts:
         one_of("outcome", "Outcome", Outcome),
         Field("from", "From", placeholder="2026-01-31 08:00", is_time=True),
         Field("to", "To", placeholder="now", is_time=True),
-        _ORDER,
+        replace(_ORDER, hidden=True),
     )
     tabs = tuple(map(Tab, SPANS))
     filters = ListFilters("/timeline", "runs", query, fields, _SPANS_IN_ORDER, "span", tabs=tabs)

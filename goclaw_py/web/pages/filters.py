@@ -43,6 +43,8 @@ Today is the day of budgets and of the first page, in UTC.
 
 
 TAB: Final = "show"
+ORDER: Final = "order"
+"""The parameter of the order of the rows: the same rows are listed in each."""
 PLACES: Final = ("before", "page", "in")
 """Where a page of a list begins: not a filter, and left when one changes."""
 
@@ -198,9 +200,21 @@ class ListFilters:
         return self.chosen | tab
 
     @property
+    def selecting(self) -> tuple[Field, ...]:
+        """The chosen filters that the form shows, without the order of the rows."""
+        shown = (each for each in self.fields if not each.hidden and each.name != ORDER)
+        return tuple(each for each in shown if each.name in self.chosen)
+
+    @property
+    def ordered(self) -> str:
+        """The chosen order of the rows in words; "" for the usual one."""
+        each = next((each for each in self.fields if each.name == ORDER), None)
+        return (each.options or {})[self.chosen[ORDER]] if each and ORDER in self.chosen else ""
+
+    @property
     def unfiltered(self) -> str:
-        """The address of the same tab without filters."""
-        return self.link(dict.fromkeys(self.chosen, ""))
+        """The address of the same tab without filters, in the same order."""
+        return self.link({name: "" for name in self.chosen if name != ORDER})
 
     @property
     def back(self) -> str:

@@ -61,6 +61,7 @@ def picked(only: RunFilter) -> set[str]:
         ("order=cost&range=all", replace(ONE_PAGE, order=RunOrder.COST)),
         ("order=duration&page=3&before=x&range=all",
          replace(ONE_PAGE, order=RunOrder.DURATION, limit=151)),
+        ("order=newest&range=all", ONE_PAGE),
         ("session=agent:main:x&range=all", replace(ONE_PAGE, session=SessionKey("agent:main:x"))),
         ("agent=former&other=1&range=all",
          replace(ONE_PAGE, only=RunFilter(agent=AgentName("former")))),
@@ -143,7 +144,11 @@ async def test_the_slow_and_the_dear_come_first_on_all_pages_of_a_list(
     async def listed(query: RunQuery) -> list[StoredRun]:
         return begun[::-1][: query.limit]
 
+    async def counts(query: RunQuery) -> dict[Outcome | None, int]:
+        return {Outcome.COMPLETED: len(begun)}
+
     monkeypatch.setattr(control.stored_runs, "runs", listed)
+    monkeypatch.setattr(control.stored_runs, "run_counts", counts)
     said = await browser.says("/runs?order=duration&agent=main&range=all")
     assert re.findall("run-r([0-9]+)", said) == [f"{n:03}" for n in range(60, 10, -1)]
     assert re.findall(r'aria-sort="descending"><a href="([^"]*)"', said) == [
@@ -151,13 +156,45 @@ async def test_the_slow_and_the_dear_come_first_on_all_pages_of_a_list(
     ]
     assert '<a href="/runs?range=all&agent=main&order=cost" data-sort' in said
     assert '<a href="/runs?range=all&agent=main" data-sort' in said, "by time again"
-    assert '<input type="hidden" name="order" value="duration">' in said
-    more = re.search('<a class="button" href="([^"]*)">More</a>', said)
+    assert '<option value="duration" selected>longest first</option>' in said
+    assert "<small>longest first</small></summary>" in said, "where a phone folds the filters"
+    assert 'class="number" data-label="lasted"' in said, "also on a phone"
+    more = re.search('<a class="button" href="([^"]*)">Next</a>', said)
     assert more is not None
     second = await browser.says(more[1])
     assert re.findall("run-r([0-9]+)", second) == [f"{n:03}" for n in range(10, 0, -1)]
-    assert "More</a>" not in second
-    assert ">First</a>" in second
+    assert ">Previous</a>" in second
+
+
+@pytest.mark.parametrize(
+    ("query", "of"),
+    [
+        ("", "451 to 500 of the first 500 of 2,111 in this order"),
+        ("&search=x", "451 to 500 of 500"),
+    ],
+)
+async def test_a_list_in_another_order_says_where_it_ends(
+    browser: Browser,
+    control: FakeControl,
+    monkeypatch: pytest.MonkeyPatch,
+    query: str,
+    of: str,
+) -> None:
+    async def listed(query: RunQuery) -> list[StoredRun]:
+        return [replace(fakes.ENDED, id=RunId(f"r{n:04}")) for n in range(2111, 0, -1)][
+            : query.limit
+        ]
+
+    async def counts(query: RunQuery) -> dict[Outcome | None, int]:
+        return {Outcome.COMPLETED: 2111}
+
+    monkeypatch.setattr(control.stored_runs, "runs", listed)
+    monkeypatch.setattr(control.stored_runs, "run_counts", counts)
+    for number in (10, 11):
+        said = await browser.says(f"/runs?order=cost&page={number}{query}")
+        assert said.count('id="run-') == 50
+        assert of in said
+        assert ">Next</a>" not in said
 
 
 async def test_the_table_of_the_timeline_says_how_many_of_the_drawn_runs_it_has(
