@@ -172,11 +172,15 @@ class DeadLetterQuery:
 
 
 class DeadLetterCounts(NamedTuple):
-    """The numbers of dead letters, of messages that wait, and of dismissed ones."""
+    """The numbers of dead letters, of messages that wait, and of dismissed ones.
+
+    ``asking``: those of the waiting ones that wait for an approval.
+    """
 
     failed: int
     waiting: int
     dismissed: int
+    asking: int = 0
 
 
 ALL_DEAD_LETTERS: Final = DeadLetterQuery()

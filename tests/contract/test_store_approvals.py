@@ -149,7 +149,8 @@ async def test_a_message_waits_before_its_run_and_while_its_run_asks_a_person(
         waiting, running = [
             len(await world.b.dead_letters(DeadLetterQuery(state))) for state in states
         ]
-        assert (await world.b.dead_letter_counts()).waiting == waiting
+        counts = await world.b.dead_letter_counts()
+        assert (counts.waiting, counts.asking) == (waiting, 1)
         session = await world.b.session(ANN_S)
         assert session is not None
         assert (session.waiting, session.running) == (waiting, running)

@@ -35,12 +35,25 @@ class MessageCounts:
         failed: Incoming messages that failed and were not dismissed.
         waiting: Incoming messages that have not ended.
         dismissed: Incoming messages that failed and were dismissed.
+        asking: Those of the waiting incoming messages that wait for an approval.
     """
 
     outgoing: dict[OutboxState, int]
     failed: int
     waiting: int
     dismissed: int
+    asking: int = 0
+
+    def changeable(self, state: OutboxState) -> tuple[int, int]:
+        """Return how many outgoing and incoming messages of a state can be retried or dropped.
+
+        An incoming message that waits for an approval ends with its answer.
+        """
+        incoming = {
+            OutboxState.FAILED: self.failed,
+            OutboxState.WAITING: self.waiting - self.asking,
+        }
+        return self.outgoing.get(state, 0), incoming.get(state, 0)
 
 
 class Deliveries:

@@ -123,7 +123,9 @@ async def _load(service: PageServices, query: Query) -> Facts:
         deliveries.counts(only),
         _stale(deliveries, query.get("stale", "")),
     )
+    outgoing_now, incoming_now = counts.changeable(OutboxState(show))
     return {
+        "changeable": (outgoing_now if has_out else 0, incoming_now if has_letters else 0),
         "filters": replace(filters, tabs=_tabs(counts, direction)),
         "show": show,
         "has_out": has_out,
@@ -229,7 +231,8 @@ def _all(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
         unanswered = DeadLetterQuery(IncomingState(state), only, BATCH)
         while direction != OUTGOING and (letters := await deliveries.dead_letters(unanswered)):
             unanswered = replace(unanswered, before=letters[-1].row.id)
-            done += await incoming([one.row.id for one in letters])
+            can_end = [one.row.id for one in letters if one.row.asking_run is None]
+            done += await incoming(can_end) if can_end else 0
         return _back(sent.get("rows", ""), verb, done)
 
     return answer

@@ -120,8 +120,8 @@ union
 select channel from seen;
 
 -- name: counts
--- Count the failed messages, the waiting ones, and the dismissed ones. $1 and $2 are those of the
--- lists, and select all.
+-- Count the failed messages, the waiting ones, those of them that wait for an approval, and the
+-- dismissed ones. $1 and $2 are those of the lists, and select all.
 select
     (
         select count(*)
@@ -131,18 +131,19 @@ select
           and $1::bigint is not null and id < $2
           -- use: selected
     ) as ended,
-    (
-        select count(*)
-        from inbox
-        where state <> 'done' and kind = 'message' and run_id is null and id < $2
-          -- use: selected
-    ) as waiting,
+    whole.waiting, whole.asking,
     (
         select count(*)
         from inbox
         where dismissed and kind = 'message' and id < $2
           -- use: selected
-    ) as dismissed;
+    ) as dismissed
+from (
+    select count(*) as waiting, count(*) filter (where state = 'waiting') as asking
+    from inbox
+    where state <> 'done' and kind = 'message' and run_id is null and id < $2
+      -- use: selected
+) as whole;
 
 -- part: selected
 -- The conditions of a filter. With an account, channel and account are those of the session, by

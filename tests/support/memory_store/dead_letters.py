@@ -64,7 +64,7 @@ class MemoryDeadLetters(MemoryPart):
         return [_letter(row) for row in found[: query.limit]]
 
     async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> DeadLetterCounts:
-        counted = (_is_letter, _is_waiting, _is_dismissed)
+        counted = (_is_letter, _is_waiting, _is_dismissed, _is_asking)
         return DeadLetterCounts(*(len(self._letters(only, kind)) for kind in counted))
 
     async def message_channels(self) -> frozenset[str]:
@@ -154,6 +154,10 @@ def _is_dismissed(row: InboxRecord) -> bool:
 
 def _is_waiting(row: InboxRecord) -> bool:
     return row.outcome is None and row.run_id is None
+
+
+def _is_asking(row: InboxRecord) -> bool:
+    return _is_waiting(row) and _letter(row).row.asking_run is not None
 
 
 def _is_running(row: InboxRecord) -> bool:

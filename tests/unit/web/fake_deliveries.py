@@ -90,7 +90,9 @@ class FakeDeliveryStore:
     async def dead_letter_counts(self, only: MessageFilter) -> DeadLetterCounts:
         self.called("dead_letter_counts", only)
         failed = sum(one.row.outcome is not None for one in self.mail)
-        return DeadLetterCounts(failed, sum(map(_is_waiting, self.mail)), len(self.dismissed))
+        waiting = [one for one in self.mail if _is_waiting(one)]
+        asking = sum(one.row.asking_run is not None for one in waiting)
+        return DeadLetterCounts(failed, len(waiting), len(self.dismissed), asking)
 
     async def message_channels(self) -> frozenset[str]:
         return self.channels

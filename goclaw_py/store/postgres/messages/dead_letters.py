@@ -80,7 +80,9 @@ class PostgresDeadLetters(PostgresPart):
     async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> DeadLetterCounts:
         found = await self._pool.row(_SQL["counts"], *page_columns(0, None, only))
         assert found is not None
-        return DeadLetterCounts(found["ended"], found["waiting"], found["dismissed"])
+        return DeadLetterCounts(
+            found["ended"], found["waiting"], found["dismissed"], found["asking"]
+        )
 
     async def message_channels(self) -> frozenset[str]:
         return frozenset(row["channel"] for row in await self._pool.fetch(_SQL["channels"]))

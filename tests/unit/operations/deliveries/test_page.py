@@ -91,7 +91,11 @@ async def test_waiting_incoming_messages_are_selected_and_dropped(
     """Not one that waits for an approval; one of a run in progress does not wait."""
     asks = replace(NEXT, row=replace(NEXT.row, id=13, asking_run=RunId("r")))
     control.messages.mail.append(asks)
-    said = await browser.says("/deliveries?show=waiting", "waits for approval", "Drop all 2<")
+    said = await browser.says(
+        "/deliveries?show=waiting", "waits for approval", "Drop all 1<", "(1 now)"
+    )
+    assert "both incoming and outgoing" not in said
+    assert "waiting <small>2<" in said
     assert f'name="in" value="{NEXT.row.id}"' in said
     assert f'name="in" value="{asks.row.id}"' not in said
     assert f'id="in-{BEGUN.row.id}"' not in said
@@ -100,10 +104,19 @@ async def test_waiting_incoming_messages_are_selected_and_dropped(
     await browser.leads("/deliveries/incoming/drop", place, id=NEXT.row.id, rows="show=waiting")
     place = "/deliveries?show=waiting&account=x&notice=dropped+1+message"
     control.calls.clear()
+    control.messages.mail.append(NEXT)
     await browser.leads("/deliveries/all", place, rows="show=waiting&account=x", do="drop")
     only = MessageFilter(account="x")
     assert {query.only for query in asked(control)} == {only}
     assert ("dead_letters", DeadLetterQuery(IncomingState.WAITING, only, BATCH)) in control.calls
+    assert ("dismiss_dead_letters", (NEXT.row.id,)) in control.calls
+    said = await browser.says("/deliveries?show=waiting", "waits for approval")
+    for offered in ("Drop all", "Drop selected", "data-selects"):
+        assert offered not in said
+    control.calls.clear()
+    place = "/deliveries?show=waiting&notice=nothing"
+    await browser.leads("/deliveries/all", place, rows="show=waiting", do="drop")
+    assert "dismiss_dead_letters" not in {call[0] for call in control.calls}
 
 
 async def test_the_menu_counts_what_the_first_tab_lists(
