@@ -244,8 +244,8 @@ class StoredRun:
     def place_in(self, order: RunOrder) -> tuple[Decimal, Cursor]:
         """Return the position in a list in another order, the largest first."""
         ended, used = self.finished_at, self.usage or NO_USAGE
-        # Of two that are running, the one that started first has the longer duration.
-        since = _LONGEST_S - self.started_at.timestamp()
+        # Running ones last longer than all others, and of them those that started earlier.
+        since = 1e12 - self.started_at.timestamp()
         lasted = since if ended is None else (ended - self.started_at).total_seconds()
         amount = {RunOrder.DURATION: lasted, RunOrder.TOKENS: used.tokens}
         return Decimal(amount.get(order, used.cost_usd or 0)), self.cursor
@@ -256,9 +256,6 @@ class StoredRun:
         where = self.session, self.agent, self.lane
         return RunView(self.id, *where, RunState.RUNNING, for_s, parent=self.parent)
 
-
-_LONGEST_S: Final = 1e12
-"""More seconds than any duration or instant: what a run in progress has, less its start."""
 
 PROMPT_CHARS: Final = 200
 """The number of characters of a prompt in a list of runs."""

@@ -180,8 +180,8 @@ async def _answer(
     shown_there = "" if preview is None else str(preview["error"])
     if wrong and shown_there and wrong.keys().isdisjoint(_TIMING):
         wrong["expression"] = shown_there  # times that no schedule has are found by the preview
-    # What is wrong with a time stands in the preview, or at its field.
-    at_preview = next((one for one in _TIMING if wrong.get(one) == shown_there), "")
+    # What is wrong with a schedule stands in the preview below it; all else at its field.
+    at_preview = "expression" if shown_there and wrong.get("expression") == shown_there else ""
     if shown_there and not at_preview and wrong:
         preview = None
     facts: Facts = {

@@ -503,8 +503,8 @@ function preview(form) {
     clearTimeout(timer);
     timer = setTimeout(show, 250);
   });
-  // A search came with what it finds.
-  if (form.method === "post") show();
+  // A search came with what it finds; what is wrong stands in the form.
+  if (form.method === "post" && !form.querySelector("[aria-invalid]")) show();
 }
 
 // A list of time zones is filled here: the browser knows them all.

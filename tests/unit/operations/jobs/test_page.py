@@ -674,6 +674,9 @@ async def test_what_is_wrong_is_told_beside_its_field(browser: Browser) -> None:
     text = await browser.refuses("/jobs/new", 422, **NEW | {"expression": "61 * * * *"})
     assert text.count("61 is not from 0 to 59") == 1
     assert 'aria-describedby="preview"' in text
+    text = await browser.refuses("/jobs/new", 422, **NEW | {"zone": "Europe/Berln"})
+    assert text.count("Europe/Berln") == 2, "in its field, and below it"
+    assert '<p class="problem" id="wrong-zone">' in text.partition('name="zone"')[2]
 
 
 async def test_every_wrong_field_is_marked_at_once(browser: Browser) -> None:
