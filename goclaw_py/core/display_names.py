@@ -19,17 +19,20 @@ their chats are named by titles (CHAN-9). Kept 90 d after they were seen last (D
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from goclaw_py.core.ids import JobId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.session_keys import CONSOLE, chat_of, is_made_name, job_of
+from goclaw_py.core.text import first_words, visible_line, without_markdown
 from goclaw_py.core.web_links import OWN_CHANNELS
 
 NEW_CONVERSATION: Final = "New conversation"
 """The name of a conversation of the web chat in which nothing gave it a title."""
+
+_TITLE_CHARS: Final = 60
 
 SHORT_ID: Final = len("01a20492-c3f7-7c11")
 """Characters of a short id: the time in ms and 12 random bits.
@@ -122,6 +125,15 @@ def sender_words(sender: str) -> str:
     return f"{person.channel} {person.chat}"
 
 
+def title_from(text: str, files: Sequence[str] = ()) -> str:
+    """Return the title that the first message of a conversation gives it, "" for none.
+
+    ``files``: the names of its files, of which the first counts if it has no words.
+    """
+    words = (visible_line(one) for one in (without_markdown(text), *files[:1]))
+    return first_words(next(filter(None, words), ""), _TITLE_CHARS)
+
+
 def operator_in(chat: Target) -> str:
     """Return who writes in chats of the console, "the operator"; "" for other channels.
 
@@ -137,7 +149,7 @@ def short_id(whole: str) -> str:
 
 def _without_name(chat: Target) -> str:
     if chat.channel == CONSOLE and is_made_name(chat.chat):
-        return NEW_CONVERSATION  # it has had commands only, or its title was removed
+        return NEW_CONVERSATION  # it has had commands only
     return f"{chat.channel} {chat.chat}"
 
 

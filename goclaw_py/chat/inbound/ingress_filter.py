@@ -16,7 +16,7 @@ from goclaw_py.core.actors import acting
 from goclaw_py.core.chat_commands import our_command_of, split_new
 from goclaw_py.core.command_text import command_head
 from goclaw_py.core.containers import LruCache
-from goclaw_py.core.display_names import KnownNames, shown_name
+from goclaw_py.core.display_names import KnownNames, shown_name, title_from
 from goclaw_py.core.messages import (
     ChatMigrated,
     ChatReached,
@@ -38,7 +38,6 @@ from goclaw_py.core.session_keys import (
     hears_group,
     is_made_name,
 )
-from goclaw_py.core.text import first_words, visible_line, without_markdown
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.records import (
     BackgroundStore,
@@ -62,7 +61,6 @@ _NOTED_AGAIN = timedelta(hours=1)
 """How often an undecided chat is stored again, with its name."""
 _NAMED_AGAIN = timedelta(days=1)
 """How often an unchanged name is stored again, so that it is not deleted as an old one."""
-_TITLE_CHARS = 60
 _UNMENTIONED_AGAIN = timedelta(seconds=10)
 """How often the time of a message that was not for the bot is stored."""
 
@@ -310,13 +308,11 @@ class IngressFilter:
 
     def _note_title(self, message: InboundMessage, result: ClassifiedMessages) -> None:
         """Guess the title of a conversation that has a made name: the first words in it."""
-        chat, files = message.target.whole_chat, message.attachments
+        chat = message.target.whole_chat
         is_said = not (message.source or message.press or command_head(message.text))
         if not (is_made_name(chat.chat) and is_said) or chat in self._names:
             return
-        said = without_markdown(message.text)
-        words = visible_line(said) or (visible_line(files[0].name) if files else "")
-        if title := first_words(words, _TITLE_CHARS):
+        if title := title_from(message.text, [file.name for file in message.attachments]):
             result.names.append(SeenName(chat, title, kind=NameKind.GUESSED))
 
     def forget_title(self, chat: Target) -> None:

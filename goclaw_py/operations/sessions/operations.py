@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from goclaw_py.core.actors import Least
-from goclaw_py.core.display_names import KnownNames, display_name, needed_names
+from goclaw_py.core.display_names import KnownNames, display_name, needed_names, title_from
 from goclaw_py.core.errors import (
     NoGateway,
     NotAccepted,
@@ -22,12 +22,13 @@ from goclaw_py.core.errors import (
     StoreUnavailable,
 )
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, RunId, SessionKey
-from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.messages import PeerKind, Role, Target
 from goclaw_py.core.session_keys import (
     DEFAULT_ACCOUNT,
     MAX_TITLE_CHARS,
     chat_of,
     chat_session,
+    is_made_name,
     peer_of,
 )
 from goclaw_py.core.text import visible_line
@@ -64,6 +65,7 @@ log = logging.getLogger(__name__)
 CONSOLE: Final[Place] = ("console", DEFAULT_ACCOUNT)
 """Always there, only for operators, and free to name its chats."""
 
+_READ_FOR_TITLE: Final = 1000
 _RUNNING_SHOWN: Final = 1000
 _WAITING_SHOWN: Final = 50
 _UNANSWERED_SHOWN: Final = 20
@@ -240,19 +242,23 @@ class Sessions:
     async def rename(self, key: SessionKey, title: str) -> str:
         """Give a conversation of the console a title; return it without invisible characters.
 
-        "" removes the title. Raises ``NotFound``, ``NotAChat`` for any other session, and
-        ``NotAccepted`` for a title of more than ``MAX_TITLE_CHARS``.
+        "" brings back its first words, if it has a made name. Raises ``NotFound``, ``NotAChat`` for
+        any other session, and ``NotAccepted`` for a title of more than ``MAX_TITLE_CHARS``.
         """
         session = await self.get(key)
         # Operators see a conversation of the web chat by its person, who must not choose the name.
         chat, line = _chat_in(session.key, "the console", CONSOLE), visible_line(title)
         if len(line) > MAX_TITLE_CHARS:
             raise NotAccepted(f"a title has at most {MAX_TITLE_CHARS} characters, not {len(line)}")
-        if line:
-            named = SeenName(chat, line, kind=NameKind.GIVEN)
-            await self._store.note_names([named], now=self._clock.now())
-        else:
+        kind = NameKind.GIVEN
+        if not line:
             await self._store.forget_name(chat)
+            if is_made_name(chat.chat):
+                said = await self._store.history(session.key, limit=_READ_FOR_TITLE, whole=True)
+                asked = (one.entry.text for one in said if one.entry.role is Role.USER)
+                line, kind = title_from(next(asked, "")), NameKind.GUESSED
+        if line:
+            await self._store.note_names([SeenName(chat, line, kind=kind)], now=self._clock.now())
         return line
 
     @operation("DELETE /api/sessions/{key:path}", Least.OPERATOR, changes.DELETE)

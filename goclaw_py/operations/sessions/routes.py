@@ -40,7 +40,7 @@ class StopBody(Body):
 
 
 class TitleBody(Body):
-    """``title``: the title of a conversation; "" removes it."""
+    """``title``: the title of a conversation; "" brings back its first words."""
 
     title: ShortText
 

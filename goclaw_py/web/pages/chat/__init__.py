@@ -37,13 +37,13 @@ of a sent file name and path. `--agent`: the agent of a new chat.
   channels whose people are all operators), which is part of the session key: a conversation keeps
   its agent. The first words of its first message (60 characters, no command) are its title, unless
   a person has named the chat, until a person gives it one (80 characters, no invisible ones; ""
-  removes it). A title is a name (OPS-9) that is kept until its conversation is deleted. Invited
-  people see the first words of theirs as titles; operators see these by the person. Conversations
-  are listed by day, in the time zone of the browser, and found by words of their titles. Deleting
-  asks first and offers the export. What runs is stopped; history, messages, grants, questions,
-  title and, of its runs, prompts, steps and tool calls are deleted in one transaction. The usage
-  stays, and so do messages that the log of a job or a heartbeat names, and files in the workspace.
-  A run that has not ended after 15 s: refused.
+  brings back the first words). A title is a name (OPS-9) that is kept until its conversation is
+  deleted. Invited people see the first words of theirs as titles; operators see these by the
+  person. Conversations are listed by day, in the time zone of the browser, and found by words of
+  their titles. Deleting asks first and offers the export. What runs is stopped; history, messages,
+  grants, questions, title and, of its runs, prompts, steps and tool calls are deleted in one
+  transaction. The usage stays, and so do messages that the log of a job or a heartbeat names, and
+  files in the workspace. A run that has not ended after 15 s: refused.
 - **Files.** Text and files, by button, drop or paste, are one message. At most `web.upload_mb`
   (20) each and `web.upload_files` (10) in a message, 200 of a person that wait; an empty file is
   refused. They lie in the state folder (mode 0700) under random names until the run takes them

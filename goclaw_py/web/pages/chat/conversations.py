@@ -18,7 +18,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from goclaw_py.chat.terminals import Uploads
-from goclaw_py.core.display_names import NEW_CONVERSATION
+from goclaw_py.core.display_names import NEW_CONVERSATION, title_from
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, SessionKey
 from goclaw_py.core.messages import Role, Target
@@ -30,7 +30,6 @@ from goclaw_py.core.session_keys import (
     is_chat_name,
     is_made_name,
 )
-from goclaw_py.core.text import first_words, without_markdown
 from goclaw_py.core.web_links import (
     FIRST_CONVERSATION,
     WEB,
@@ -56,7 +55,6 @@ LISTED: Final = 100
 _MOST: Final = 1000
 _MOST_FOUND: Final = 20
 """The number of conversations that are found by what was said in them."""
-_TITLE_CHARS: Final = 60
 _WEEK_DAYS: Final = 7
 
 
@@ -281,11 +279,17 @@ class GuestConversations(Conversations):
 
     async def _title(self, session: Session) -> str:
         """Return the first words of a conversation, which operators do not see as its name."""
-        key = session.key, session.created_at
-        if session.entries and key not in self._titles:
-            history = await self.control.sessions.history(session.key, limit=_MOST, whole=True)
-            asked = (one.entry.text for one in history if one.entry.role is Role.USER)
-            self._titles[key] = first_words(without_markdown(next(asked, "")), _TITLE_CHARS)
+        key, sessions = (session.key, session.created_at), self.control.sessions
+        if key not in self._titles:
+            history = await sessions.history(session.key, limit=_MOST, whole=True)
+            said = next((one.entry.text for one in history if one.entry.role is Role.USER), "")
+            if not said:
+                queue = await sessions.queue(session.key)
+                waits = (*queue.unanswered, *queue.messages)
+                first = min(waits, key=attrgetter("received_at"), default=None)
+                said = first.message.text if first else ""
+            if title := title_from(said):
+                self._titles[key] = title
         return self._titles.get(key) or _numbered(self.name_of(session.key))
 
 

@@ -112,8 +112,12 @@ async def test_a_title_is_given_changed_and_removed(gateway: GatewayProcess) -> 
     assert await title(gateway) == "My plans"
     with pytest.raises(ValueError, match="at most 80 characters, not 4096"):
         await control.sessions.rename(KEY, "x" * 4096)
-    assert await control.sessions.rename(KEY, "") == ""
-    assert await title(gateway) == "New conversation"
+    assert await control.sessions.rename(KEY, "") == "hello"
+    assert await title(gateway) == "hello"
+    assert await control.sessions.rename(KEY, "plans") == "plans"
+    await ask(gateway, said("/new"), said("later"))
+    assert await control.sessions.rename(KEY, "") == "hello"
+    assert await title(gateway) == "hello"
     with pytest.raises(NotFound):
         await control.sessions.rename(SessionKey("agent:main:console:direct:none"), "x")
 

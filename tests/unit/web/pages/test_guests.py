@@ -451,6 +451,26 @@ async def test_a_conversation_of_a_guest_has_its_first_words_as_title(
     assert len(titles) == 2
 
 
+async def test_the_title_of_a_guest_is_there_before_the_first_answer(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by use: it was "Conversation 2" until the answer ended."""
+
+    async def history(*_: object, **__: object) -> list[StoredEntry]:
+        return []
+
+    async def queue(_: GuestSessions, key: str) -> QueueView:
+        waits = [replace(one, message=replace(one.message, text="/plan")) for one in QUEUE.messages]
+        waits[0] = replace(waits[0], message=replace(waits[0].message, text="Plan **a** trip"))
+        return replace(QUEUE, session=SessionKey(key), messages=tuple(waits), unanswered=())
+
+    monkeypatch.setattr(GuestSessions, "history", history)
+    monkeypatch.setattr(GuestSessions, "queue", queue)
+    browser = await house.guest("bob")
+    house.control.known = [session("bob.2")]
+    await browser.says("/chat?name=2", "<bdi>Plan a trip</bdi></a>", "<bdi>Plan a trip</bdi></h2>")
+
+
 async def test_a_guest_deletes_a_conversation_of_theirs(house: House) -> None:
     browser = await house.guest("ann")
     await browser.says("/chat/delete?name=trip", "Delete the conversation", "cannot be undone")
