@@ -15,6 +15,7 @@ from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import HistoryEntry, Role, Target
 from goclaw_py.core.outcomes import FAILURES, Outcome, Reason, Trigger
+from goclaw_py.core.run_events import Usage
 from goclaw_py.operations.runs.operations import RunRecord
 from goclaw_py.operations.runs.steps import step_bars
 from goclaw_py.operations.runs.timeline import ROWS, Swim, draw
@@ -122,6 +123,14 @@ async def test_a_run_in_progress_lasts_since_its_start(browser: Browser, path: s
     said = await browser.says(path)
     row = said[said.index(f'-{fakes.ACTIVE.id}">') :].partition("</tr>")[0]
     assert re.search(r'<td class="number[^>]*><time [^>]*data-lasting', row)
+
+
+async def test_what_a_stopped_response_used_is_not_said_to_be_nothing(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fakes, "ENDED", replace(fakes.ENDED, usage=Usage(1)))
+    said = await browser.says("/runs/0190-aaaa", "<dt>Tokens</dt><dd>unknown")
+    assert "0 <small>0 in" not in said
 
 
 async def test_older_rows_lead_back_to_the_newest(browser: Browser) -> None:
