@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 
+from goclaw_py.core.errors import NotFound
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway.container import Container
@@ -12,6 +13,7 @@ from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.operations.deliveries.operations import Deliveries
 from goclaw_py.operations.lanes.operations import Lanes, RunningGateway
+from goclaw_py.operations.lookup import only
 from goclaw_py.operations.nodes.operations import Nodes
 from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.sessions.live import LiveSessions
@@ -49,15 +51,22 @@ class GatewayControl(StoreControl):
         live = LiveSessions(store, clock, container)
         self.sessions = Sessions(store, clock, self._console_agent, live)
 
-    async def _key(self, session: str) -> SessionKey:
-        return await find_session(
-            self._store, session, (run.session for run in self._dispatcher.runs())
-        )
+    async def _followed(self, part: str) -> SessionKey:
+        """Return the session that is called so, otherwise that of the run."""
+        sessions = {run.id: run.session for run in self._dispatcher.runs()}
+        try:
+            return await find_session(self._store, part, sessions.values())
+        except NotFound:
+            sessions |= {run.id: run.session for run in await self._store.find_run(part)}
+            runs = [id_ for id_ in sessions if id_.startswith(part)]
+            if not runs:
+                raise
+            return sessions[only(runs, part, str, f"run {part!r}", "runs list")]
 
     async def follow(
         self, session: str | None = None, *, after: str | None = None
     ) -> AsyncGenerator[LiveEvent]:
-        key = None if session is None else await self._key(session)
+        key = None if session is None else await self._followed(session)
         with self._feed.subscribe(key, after) as events:
             while (missed := events.next_event()) is not None:
                 yield missed

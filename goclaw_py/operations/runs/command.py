@@ -247,7 +247,8 @@ def follow(
         typer.Argument(
             callback=maybe_named,
             autocompletion=completion.sessions,
-            help="Session to follow: its key, or any unique part of it (default: all).",
+            help="Session to follow: its key, any unique part of it, or one of its runs "
+            "(default: all).",
         ),
     ] = None,
     *,

@@ -284,6 +284,21 @@ async def test_the_first_event_tells_what_works_and_waits_already() -> None:
         assert [run.parent for run in anns.runs] == [None, None, parent.id]
 
 
+async def test_the_session_of_a_run_is_followed_by_the_id_of_the_run() -> None:
+    async with a_process(ScriptedAgent(Say("hi"), Block()), AT_ONCE) as gateway:
+        await gateway.ask("hello", chat="ann")
+        (done,) = await gateway.control.runs.list()
+        await gateway.say("work", chat="bob")
+        await gateway.scripted.until_active(1)
+        (waiting,) = gateway.dispatcher.runs()
+        for run in (done, waiting):
+            # The first characters of an id are its time.
+            for part in (run.id, run.id[:-1]):
+                async with Reader(gateway, part) as reader:
+                    (now,) = of_kind(LiveNow, reader.events)
+                    assert now.session == run.session
+
+
 async def test_what_is_not_there_or_not_unique_cannot_be_followed() -> None:
     async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("hello", chat="ann")
