@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Final
 
 from goclaw_py.chat.outbound import approval_texts
-from goclaw_py.core.approvals import Approval
+from goclaw_py.core.approvals import Approval, Decision
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.time.texts import age, rough
 from goclaw_py.gateway.why.sources import Sources, Verdict, conclude
 from goclaw_py.operations.explanation import Cure, ExplanationStep
@@ -46,6 +47,17 @@ async def judge(src: Sources, approvals: list[Approval], asking: RunId) -> Verdi
     last = max(approvals, key=lambda one: one.decided_at or one.asked_at)
     answer = f"Run {short_id(last.run_id)} {_ask(last)}, and "
     run = await _continued_by(src, asking, last.decided_at or last.asked_at)
+    if any(one.decision is Decision.STOPPED for one in approvals):
+        if run is not None:
+            show = Cure("The run that has its messages now", f"goclaw runs show {run.id}")
+            return conclude("ended.stopped", f"{answer}was stopped. It was retried.", show)
+        ended = [letter.row for letter in await src.store.letters_of(asking)]
+        retry = (
+            Cure("Retry the message", f"goclaw deliveries incoming retry {row.id}")
+            for row in ended
+            if row.outcome is Outcome.CANCELLED
+        )
+        return conclude("ended.stopped", f"{answer}was stopped; nothing continues.", *retry)
     if run is None:
         words = f"{answer}continues after the answer, which is there."
         return conclude("run.asked", words, Cure("All runs", "goclaw runs list"))

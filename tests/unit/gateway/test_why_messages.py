@@ -166,6 +166,22 @@ async def was_approved_late() -> Explanation:
         return await ask(gateway, "message:1")
 
 
+@CASES.answer("ended.stopped", "has asked for approval to call pay, and was stopped; nothing "
+              "continues", "goclaw deliveries incoming retry 1")  # fmt: skip
+async def was_stopped_while_it_asked() -> Explanation:
+    async with a_process(pays(), AT_ONCE) as gateway:
+        await gateway.say("hello")
+        await asyncio.sleep(60)
+        await gateway.ask("/stop")
+        (run,) = await gateway.store.runs()
+        of_run, of_message = await ask(gateway, f"run:{run.id}"), await ask(gateway, "message:1")
+        assert (of_run.answer, of_run.cures) == (of_message.answer, of_message.cures)
+        assert await gateway.control.deliveries.retry_dead_letters([1])
+        await asyncio.sleep(60)
+        assert (await ask(gateway, f"run:{run.id}")).answer.endswith("stopped. It was retried.")
+        return of_run
+
+
 async def test_a_turn_that_was_stopped_while_it_asked_and_is_retried_continues_nothing() -> None:
     async with a_process(pays(), AT_ONCE) as gateway:
         await gateway.say("hello")
