@@ -50,6 +50,19 @@ def named(instant: datetime, zone: str, now: datetime) -> str:
     return f"{friendly(instant, zone, now)} ({zone_or_utc(zone)[1]})"
 
 
+def for_reader(instant: datetime, zone: str, own: str, now: datetime) -> str:
+    """Return a time in the ``zone`` of its reader, "" if that is not known.
+
+    ``own`` is the zone of what the time belongs to, in which people give its times: where clocks
+    there show another time, that is added.
+    """
+    if not zone:
+        return named(instant, own, now)
+    here, there = weekday(instant, zone), weekday(instant, own)
+    other = "" if here == there else f" ({there} in {zone_or_utc(own)[1]})"
+    return f"{friendly(instant, zone, now)}{other}"
+
+
 @dataclass(frozen=True, slots=True)
 class ChatZone:
     """The time zone in which a chat reads times (SPEC CMD-5).

@@ -14,7 +14,7 @@ from goclaw_py.core.messages import Sender, Target
 from goclaw_py.core.targets import target_text
 from goclaw_py.core.text import first_words
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.core.time.texts import duration, friendly, named
+from goclaw_py.core.time.texts import duration, for_reader
 from goclaw_py.gateway.container import Container
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.explanation import (
@@ -59,7 +59,7 @@ class Sources:
 
     def time(self, instant: datetime, zone: str) -> str:
         """Return a time of something that has a time zone."""
-        return (friendly if self.zone else named)(instant, self.zone or zone, self.now())
+        return for_reader(instant, self.zone, zone, self.now())
 
     def rules_of(self, target: Target) -> ChatRules | None:
         """Return the rules of a chat or thread; None if its account is not configured."""

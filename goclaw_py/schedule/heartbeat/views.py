@@ -11,7 +11,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.targets import Route, target_text
 from goclaw_py.core.text import truncate
-from goclaw_py.core.time.texts import friendly, named
+from goclaw_py.core.time.texts import for_reader, friendly
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
 from goclaw_py.schedule.heartbeat.models import Heartbeat, HeartbeatRun, HeartbeatRunStatus, Skip
 
@@ -99,7 +99,9 @@ class Reader:
 
     def time(self, instant: datetime, zone: str, now: datetime) -> str:
         """Return a time in the zone of the reader."""
-        return (friendly if self.in_chat or self.zone else named)(instant, self.zone or zone, now)
+        if self.in_chat:
+            return friendly(instant, self.zone or zone, now)
+        return for_reader(instant, self.zone, zone, now)
 
 
 OPERATOR: Final = Reader()

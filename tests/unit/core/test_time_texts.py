@@ -66,6 +66,22 @@ def test_a_time_that_is_near_is_said_as_people_say_it(away: timedelta, words: st
     assert time_texts.friendly(NINE + away, BERLIN, NINE) == words
 
 
+@pytest.mark.parametrize(
+    ("zone", "words"),
+    [
+        ("", "today 09:00 (Europe/Berlin)"),
+        (BERLIN, "today 09:00"),
+        ("Africa/Lagos", "today 09:00"),
+        ("UTC", "today 08:00 (Tue 09:00 in Europe/Berlin)"),
+        ("Asia/Tokyo", "today 17:00 (Tue 09:00 in Europe/Berlin)"),
+        ("Pacific/Honolulu", "yesterday 22:00 (Tue 09:00 in Europe/Berlin)"),
+    ],
+)
+def test_a_reader_in_another_zone_is_told_what_people_typed(zone: str, words: str) -> None:
+    now = NINE.replace(hour=12, minute=0)
+    assert time_texts.for_reader(NINE, zone, BERLIN, now) == words
+
+
 def test_a_zone_that_is_no_more_is_told_as_utc() -> None:
     assert time_texts.at(NINE, "Atlantis/Port") == "Tue 3 Mar 2026, 08:00 (UTC)"
 

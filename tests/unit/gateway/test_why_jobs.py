@@ -85,10 +85,11 @@ async def test_a_chat_has_been_heard_of_whoever_let_its_person_in() -> None:
 
 
 async def test_times_are_in_the_zone_of_who_asks() -> None:
-    """Without one they name the zone of the job, for pages; an unknown one is refused."""
+    """They name the zone of the job if it is another one; an unknown one is refused."""
     async with with_job(Wanted(every(3600))) as (gateway, _):
         control, about = gateway.control, "job"
-        for zone, words in (("", "today 04:04 (UTC)."), ("Asia/Kolkata", "today 09:34.")):
+        in_india = "today 09:34 (Fri 04:04 in UTC)."
+        for zone, words in (("", "today 04:04 (UTC)."), ("Asia/Kolkata", in_india)):
             assert (await control.why(about, zone=zone)).answer.endswith(f"it runs {words}")
         with pytest.raises(UnknownZone):
             await control.why(about, zone="Mars/Base")
