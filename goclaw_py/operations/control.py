@@ -102,7 +102,8 @@ class Control(Protocol):
         ``LiveMissed`` if some are no longer stored; then ``LiveNow``.
 
         ``session`` (a key or unique part of a key, or the beginning of the id of one of its runs)
-        selects the runs of a session and those that are charged to it. A slow reader gets ``LiveMissed``; runs do not wait for readers. Ends
-        with its gateway. Raises ``NoGateway`` if a gateway in another process is or becomes
-        unreachable, and ``NotFound`` at the first step.
+        selects the runs of a session and those that are charged to it. A slow reader gets
+        ``LiveMissed``; runs do not wait for readers. Ends with its gateway. Raises ``NoGateway``
+        if a gateway in another process is or becomes unreachable, and ``NotFound`` at the first
+        step.
         """

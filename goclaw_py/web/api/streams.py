@@ -174,10 +174,10 @@ def live_routes(control: Control, closing: asyncio.Event) -> APIRouter:
         """Follow runs from now on, as server-sent events; `kind` is the name of the event.
 
         Of all sessions, or of the one with this unique part of a key, or with a run whose id starts
-        so, including its subagents and delegates. The first event, `now`, has all unfinished requests. With the header
-        `Last-Event-ID`, which browsers send when they reconnect, the events since that one come
-        first. Events are kept for a minute after the last reader has left; lost ones are reported
-        as `missed`.
+        so, including its subagents and delegates. The first event, `now`, has all unfinished
+        requests. With the header `Last-Event-ID`, which browsers send when they reconnect, the
+        events since that one come first. Events are kept for a minute after the last reader has
+        left; lost ones are reported as `missed`.
         """
         found = control.follow(session, after=last_event_id)
         # Before there is an answer, so that what is wrong with the question gets a status.
