@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -25,8 +25,9 @@ from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, brief_when, show_table
 from goclaw_py.core.display_names import address
-from goclaw_py.core.errors import NotAccepted, NotFound
+from goclaw_py.core.errors import GoclawError, NotAccepted, NotFound
 from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.session_keys import DirectPolicy
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.people import HELP
 from goclaw_py.operations.people.operations import DirectAccess, PairingApplicant, no_request
@@ -236,11 +237,13 @@ def approve(
     def show(person: Person) -> None:
         typer.echo(f"{display.who(person.sender)} is {person.standing.value} on {person.channel}")
 
-    answer(
-        ctx,
-        lambda control: control.people.approve(code, guest=guest),
-        Printer(Person, show, as_json),
-    )
+    async def ask(control: Control) -> Person:
+        try:
+            return await control.people.approve(code, guest=guest)
+        except NotFound:
+            raise await _no_request(code, control) from None
+
+    answer(ctx, ask, Printer(Person, show, as_json))
 
 
 async def _further(code: str, control: Control) -> PairingApplicant | None:
@@ -249,7 +252,18 @@ async def _further(code: str, control: Control) -> PairingApplicant | None:
         return None
     for applicant in await control.people.requests(code=code):
         return applicant
-    raise no_request(code)
+    raise await _no_request(code, control)
+
+
+async def _no_request(code: str, control: Control) -> GoclawError:
+    """Return why nobody has a code: it may be the id or name of who has one."""
+    for one in await control.people.requests():
+        if code in (one.sender.id, f"@{one.sender.username}", one.sender.name):
+            return NotAccepted(
+                f"{display.who(one.sender)} has a code, which only they can see: "
+                "ask them for it, then: goclaw people approve CODE"
+            )
+    return no_request(code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +294,7 @@ def revoke(ctx: typer.Context, wanted: Revocation, who: Who) -> None:
             one.sender.id for one in people if who in (one.sender.id, f"@{one.sender.username}")
         ] or [one.sender.id for one in people if one.sender.name == who]
         if not found:
+            _refuse_by_settings(who, await control.people.direct_access())
             hint = "give the id or @username in: goclaw people list"
             raise NotFound(f"no approved person is {who}; {hint}")
         if len({*found}) > 1:
@@ -345,11 +360,13 @@ def _decide(
 ) -> None:
     channel, account = where
 
-    async def ask(control: Control) -> Chat:
+    async def ask(control: Control) -> _Decided:
+        asking = [] if allowed else await control.people.requests()
+        rules, others = await _not_approved(control)
         found = [
             chat
-            for chat in await _undecided(control, allowed=allowed)
-            if (who == chat.chat or (who.startswith("@") and _has_name(chat, who)))
+            for chat in _with_requests(others, asking)
+            if (who == chat.chat or (who.startswith("@") and _has_name(chat.name, who)))
             and channel in (None, chat.channel)
             and account in (None, chat.account)
         ]
@@ -358,10 +375,7 @@ def _decide(
                 if who in (one.sender.id, f"@{one.sender.username}"):
                     todo = "not denied" if allowed else f"see: goclaw people revoke {one.sender.id}"
                     raise NotAccepted(f"{display.who(one.sender)} is approved, {todo}")
-            for rule in await control.people.direct_access():
-                if who in {one.id for one in rule.allow}:
-                    where = display.where(rule)
-                    raise NotAccepted(f"{who} is under allow in the settings of {where}")
+            _refuse_by_settings(who, rules)
             raise NotFound(
                 f"no person with a pending request or without approval is {who}; see: "
                 "goclaw people list, goclaw people activity; "
@@ -371,15 +385,57 @@ def _decide(
             names = ", ".join(f"{_called(chat)} on {display.where(chat)}" for chat in found)
             raise NotFound(f"{who} is not unique: {names}; give the id, --channel or --account")
         (chat,) = found
-        await control.people.allow_chat(chat.channel, chat.account, chat.chat, allowed=allowed)
-        return replace(chat, allowed=allowed)
-
-    def show(chat: Chat) -> None:
-        typer.echo(
-            f"{_called(chat)} on {display.where(chat)} is {'allowed' if allowed else 'denied'}"
+        place = chat.channel, chat.account, chat.chat
+        await control.people.allow_chat(*place, allowed=allowed)
+        has_asked = any((one.channel, one.account, one.chat) == place for one in asking)
+        direct = next(
+            (rule.direct for rule in rules if place[:2] == (rule.channel, rule.account)), None
         )
+        return _Decided(replace(chat, allowed=allowed), has_asked, direct)
 
-    answer(ctx, ask, Printer(Chat, show, as_json))
+    def show(done: _Decided) -> None:
+        where = f"{_called(done.chat)} on {display.where(done.chat)}"
+        if not allowed:
+            request = "; their request and its code are deleted" if done.has_asked else ""
+            typer.echo(f"{where} is denied{request}")
+            return
+        typer.echo(f"{where} is no longer denied{_ACCESS.get(done.direct, '')}")
+
+    answer(ctx, ask, Printer(Chat, show, as_json, lambda done: done.chat))
+
+
+_ACCESS: Final[dict[DirectPolicy | None, str]] = {
+    DirectPolicy.OPEN: ", and can write",
+    DirectPolicy.PAIRING: ". They have no access yet: ask them to write again, for a new code",
+    DirectPolicy.ALLOWLIST: ". They have no access yet: add them to allow in goclaw.toml",
+}
+"""What follows when a person is no longer denied, by the policy of direct chats."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """A direct chat that is allowed or denied.
+
+    Args:
+        has_asked: Whether it had a pending request, which denying deletes.
+        direct: The policy of its account, None if this gateway does not have the account.
+    """
+
+    chat: Chat
+    has_asked: bool
+    direct: DirectPolicy | None
+
+
+def _refuse_by_settings(who: str, rules: Iterable[DirectAccess]) -> None:
+    """Raise ``NotAccepted`` if the settings allow somebody of this id or name."""
+    for rule in rules:
+        for one in rule.allow:
+            if who == one.id or _has_name(one.name, who):
+                key = f"channels.{rule.channel}"
+                raise NotAccepted(
+                    f"{display.who(one)} is an owner by the settings of {display.where(rule)}; "
+                    f"remove {one.id} under allow of [{key}] in goclaw.toml"
+                )
 
 
 async def _not_approved(control: Control) -> tuple[list[DirectAccess], list[Chat]]:
@@ -389,13 +445,11 @@ async def _not_approved(control: Control) -> tuple[list[DirectAccess], list[Chat
     return rules, await unapproved(control.people.list, await control.people.chats(), allow)
 
 
-async def _undecided(control: Control, *, allowed: bool) -> list[Chat]:
-    """Return the direct chats to allow or deny; pending requests can only be denied."""
-    _, found = await _not_approved(control)
-    if allowed:
-        return found
-    there = {(chat.channel, chat.account, chat.chat) for chat in found}
-    for one in await control.people.requests():
+def _with_requests(chats: list[Chat], asking: Iterable[PairingApplicant]) -> list[Chat]:
+    """Return direct chats with those of pending requests that are not stored as chats."""
+    found = list(chats)
+    there = {(chat.channel, chat.account, chat.chat) for chat in chats}
+    for one in asking:
         place = one.channel, one.account, one.chat
         if place not in there:
             at = one.created_at
@@ -403,5 +457,6 @@ async def _undecided(control: Control, *, allowed: bool) -> list[Chat]:
     return found
 
 
-def _has_name(chat: Chat, who: str) -> bool:
-    return chat.name == who or chat.name.endswith(f"({who})")
+def _has_name(called: str, who: str) -> bool:
+    """Return whether somebody is called so; a stored name may be ``Eve (@eve)``."""
+    return who in (called, called.partition(" (")[0]) or called.endswith(f"({who})")

@@ -10,7 +10,7 @@ import pytest
 
 from goclaw_py.cli.output import clock
 from goclaw_py.core.messages import Sender
-from goclaw_py.core.session_keys import AccessRules
+from goclaw_py.core.session_keys import AccessRules, DirectPolicy
 from goclaw_py.records import Person, Standing
 from tests.unit.cli.conftest import Confirmations, Shell, ThreadGateway
 from tests.unit.web import fake_names, fake_people, fakes
@@ -102,6 +102,15 @@ def test_a_further_owner_is_asked_about_again_in_a_terminal(
     assert "no valid pairing request has the code 'OTHER'" in got.err
 
 
+@pytest.mark.parametrize("who", ["43", "Bob"])
+@pytest.mark.parametrize("option", ["--yes", "--guest"])
+def test_the_id_of_who_asks_is_no_code(
+    goclaw: Shell, database: FakeControl, who: str, option: str
+) -> None:
+    got = goclaw("people", "approve", who, option)
+    assert (got.code, "43 (Bob) has a code, which only they can see" in got.err) == (1, True)
+
+
 @pytest.mark.parametrize("who", ["42", "@ann", "Ann"])
 def test_a_person_is_forgotten(goclaw: Shell, database: FakeControl, who: str) -> None:
     assert "may no longer talk" in goclaw("people", "revoke", who, "--yes").out
@@ -141,13 +150,23 @@ def test_whom_the_settings_allow_is_listed_and_cannot_be_denied(
     known(database, asking=False)
     database.crowd.known_chats = [fake_names.EVE]
     database.crowd.access = AccessRules(allow=frozenset({"44", "50"}))
-    database.crowd.named = {"44": "Cleo"}
+    database.crowd.named = {"44": "Cleo (@cleo)"}
     for command in ("list", "activity"):
         _, cleo, eve = goclaw("people", command).out.splitlines()
-        assert " ".join(cleo.split()).startswith("44 (Cleo) telegram/default owner (settings)")
+        assert " ".join(cleo.split()).startswith(
+            "44 (Cleo (@cleo)) telegram/default owner (settings)"
+        )
         assert " ".join(eve.split()).startswith("50 telegram/default owner (settings)")
-    got = goclaw("people", "deny", "50")
-    assert (got.code, "under allow in the settings of telegram/default" in got.err) == (1, True)
+    told = "is an owner by the settings of telegram/default; remove {} under allow of"
+    for command, who, number in (
+        ("deny", "50", "50"),
+        ("deny", "Cleo", "44"),
+        ("revoke", "44", "44"),
+        ("revoke", "Cleo", "44"),
+        ("revoke", "@cleo", "44"),
+    ):
+        got = goclaw("people", command, who)
+        assert (got.code, told.format(number) in got.err) == (1, True), got.err
 
 
 def test_a_denied_person_stays_in_the_list(goclaw: Shell, database: FakeControl) -> None:
@@ -170,13 +189,31 @@ def test_a_revocation_is_confirmed_in_a_terminal(
     assert asked == ["Revoke the approval of 42 (Ann, @ann)?"] * 2
 
 
+@pytest.mark.parametrize(
+    ("direct", "access"),
+    [
+        (DirectPolicy.OPEN, ", and can write"),
+        (DirectPolicy.PAIRING, ". They have no access yet: ask them to write again, for a new"),
+        (DirectPolicy.ALLOWLIST, ". They have no access yet: add them to allow in goclaw.toml"),
+        (DirectPolicy.DISABLED, "\n"),
+    ],
+)
+def test_who_is_no_longer_denied_has_what_the_settings_say(
+    goclaw: Shell, database: FakeControl, direct: DirectPolicy, access: str
+) -> None:
+    database.crowd.known_chats = [replace(fake_names.EVE, allowed=False)]
+    database.crowd.access = AccessRules(direct)
+    out = goclaw("people", "allow", "50").out
+    assert out.startswith(f"50 (Eve (@eve)) on telegram/default is no longer denied{access}")
+
+
 @pytest.mark.parametrize(("command", "allowed"), [("deny", False), ("allow", True)])
 @pytest.mark.parametrize("who", ["50", "@eve"])
 def test_who_talks_without_an_approval_can_be_denied(
     goclaw: Shell, database: FakeControl, who: str, command: str, allowed: bool
 ) -> None:
     database.crowd.known_chats = [fake_names.EVE]
-    done = "allowed" if allowed else "denied"
+    done = "no longer denied, and can write" if allowed else "denied"
     assert goclaw("people", command, who).out == f"50 (Eve (@eve)) on telegram/default is {done}\n"
     assert database.calls[-1] == ("allow_chat", "telegram", "default", "50", allowed)
     assert goclaw.data("people", command, who)["allowed"] is allowed
@@ -197,7 +234,9 @@ def test_who_asks_can_only_be_denied(goclaw: Shell, database: FakeControl, who: 
     got = goclaw("people", "deny", who)
     assert got.code == (0 if who == "43" else 1)
     if who == "43":
-        assert got.out == "43 (Bob) on telegram/default is denied\n"
+        assert got.out == (
+            "43 (Bob) on telegram/default is denied; their request and its code are deleted\n"
+        )
         assert database.calls[-1][0] == "allow_chat"
     assert goclaw("people", "allow", who).code == 1
 
