@@ -49,19 +49,19 @@ def names_text(names: Sequence[str]) -> str:
 
 
 _REFUSALS: Final = (
-    ("blocked by the user", "{} {has} blocked the bot"),
-    ("user is deactivated", "{} {has} deleted the account"),
-    ("kicked", "{} {has} removed the bot"),
-    ("not a member", "the bot is not a member of {}"),
-    ("chat not found", "{} cannot be found"),
+    ("blocked by the user", "{} had blocked the bot"),
+    ("user is deactivated", "{} had deleted the account"),
+    ("kicked", "{} had removed the bot"),
+    ("not a member", "the bot was not a member of {}"),
+    ("chat not found", "{} could not be found"),
 )
-"""Parts of what servers answer, and the same for people."""
+"""Parts of what servers answer, and the same for people: how it was then, and may be no longer."""
 
 _FORMS: Final = frozenset(form for _, form in _REFUSALS)
 
 
 def refusals_text(refusals: Iterable[tuple[str, str]]) -> str:
-    """Return why chats could not be reached, grouped: ``Ann and Bob have blocked the bot``.
+    """Return why chats could not be reached, grouped: ``Ann and Bob had blocked the bot``.
 
     Args:
         refusals: Names of chats, "" for none, each with what its server answered.
@@ -93,4 +93,4 @@ def _refusal(form: str, names: Sequence[str]) -> str:
         return form
     if form not in _FORMS:
         return f"{names_text(names)}: {form}"
-    return form.format(names_text(names), has="has" if len(names) == 1 else "have")
+    return form.format(names_text(names))

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.operations.explanation import Explanation
+from goclaw_py.operations.explanation import Explanation, SubjectKind
 from goclaw_py.testing.clock import LoopClock
 from tests.support.figures import snapshots_of
 from tests.support.harness import GatewayProcess
@@ -72,6 +72,9 @@ async def check(case: Case) -> None:
     assert "\n" not in found.answer
     assert found.answer.endswith("."), told
     assert found.chain, told
+    if found.subject.kind not in (SubjectKind.GATEWAY, SubjectKind.NODE):
+        # Without a time a step is shown as what is so now, which only the last one can be.
+        assert all(step.at for step in found.chain[:-1]), told
     for cure in found.cures:
         # A person at the dashboard has no terminal: a page shows it, or does it (SPEC OPS-3).
         if "under [" in cure.words or (cure.command and not cure.command.startswith(ELSEWHERE)):

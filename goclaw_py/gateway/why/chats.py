@@ -158,10 +158,9 @@ async def _barred(src: Sources, place: KnownChat) -> Verdict | None:
         return conclude("chat.no_account", answer, add, Cure("What is set up", "goclaw status"))
     if place.chat is not None and place.chat.gone:
         answer = f"{place.name} cannot receive messages: {place.chat.gone}."
-        back = Cure(
-            "Unblock the bot there or add it again, then send it a message; nothing else is needed"
-        )
-        return conclude("chat.gone", answer, back)
+        back = Cure("Unblock the bot there or add it again, then send it a message")
+        failed = Cure("Then retry what could not be sent", "goclaw deliveries list --state failed")
+        return conclude("chat.gone", answer, back, failed)
     access = rules.access
     if access.trusted:
         return None

@@ -60,13 +60,15 @@ def steps(row: OutboxRow, where: str) -> list[ExplanationStep]:
             ExplanationStep(row.sent_at, "sent", f"the channel confirmed it{tries}{unsure}")
         )
         return found
+    failed = ""
     if row.error and row.error != _STOPPED:
         tries = f"try {row.attempts} failed" if row.attempts else "it failed"
-        found.append(ExplanationStep(None, "refused", f"{tries}: {brief(row.error)}"))
+        failed = f"; {tries}: {brief(row.error)}"  # no time of its own: when is not stored
     if row.state is OutboxState.WAITING:
-        found.append(ExplanationStep(row.next_attempt_at, "next_try", "the next try is due"))
+        next_try = f"the next try is due{failed}"
+        found.append(ExplanationStep(row.next_attempt_at, "next_try", next_try))
     else:
-        found.append(ExplanationStep(None, row.state.value, _STATES[row.state]))
+        found.append(ExplanationStep(None, row.state.value, f"{_STATES[row.state]}{failed}"))
     return found
 
 

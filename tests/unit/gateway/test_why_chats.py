@@ -208,7 +208,7 @@ async def settings_go_before() -> Explanation:
 @CASES.answer(
     "chat.gone",
     "cannot receive messages: Forbidden: bot was kicked from the supergroup chat",
-    "add it again",
+    "goclaw deliveries list --state failed",
 )
 async def bot_removed() -> Explanation:
     async with open_gateway() as gateway:

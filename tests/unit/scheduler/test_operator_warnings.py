@@ -41,7 +41,7 @@ def test_many_people_are_counted(names: list[str], words: str) -> None:
 def test_the_same_refusal_is_said_once_for_all() -> None:
     blocked = "Forbidden: bot was blocked by the user"
     pairs = [("Ann", blocked), ("Bob", blocked), ("Ann", blocked), ("Eve", "odd {0} {has}")]
-    assert refusals_text(pairs) == "Ann and Bob have blocked the bot; Eve: odd {0} {has}"
+    assert refusals_text(pairs) == "Ann and Bob had blocked the bot; Eve: odd {0} {has}"
 
 
 def test_a_result_without_a_chat_has_only_its_reason() -> None:
@@ -52,9 +52,9 @@ def test_a_result_without_a_chat_has_only_its_reason() -> None:
 
 @pytest.mark.parametrize(("place", "error", "words"), [
     ("Bob", "Forbidden: bot was blocked by the user",
-     "could not be delivered: Bob has blocked the bot"),
+     "could not be delivered: Bob had blocked the bot"),
     ("Crew", "Forbidden: bot was kicked from the group",
-     "could not be delivered: Crew has removed the bot"),
+     "could not be delivered: Crew had removed the bot"),
     ("Bob", "odd", "could not be delivered to Bob (odd)"),
     ("", "bot was blocked by the user", "could not be delivered (bot was blocked by the user)"),
 ])  # fmt: skip
@@ -66,4 +66,4 @@ def test_why_a_message_was_not_delivered_is_said_in_words(
 
 
 def test_a_name_with_braces_is_text() -> None:
-    assert refusals_text([("{has}", "user is deactivated")]) == "{has} has deleted the account"
+    assert refusals_text([("{has}", "user is deactivated")]) == "{has} had deleted the account"

@@ -163,7 +163,7 @@ async def test_a_result_that_its_chat_refuses_is_told_in_another_one(
         assert row.status is OccurrenceStatus.UNDELIVERED
         assert "blocked" in row.error
         (text,) = told(gateway, "bob")
-        assert "could not be delivered: a private chat on Telegram has blocked the bot." in text
+        assert "could not be delivered: a private chat on Telegram had blocked the bot." in text
         assert ("Tea!" in text) is with_text
         assert await gateway.store.job(job.id) is not None
         assert told(gateway, "ann") == []
@@ -243,7 +243,7 @@ async def test_a_result_that_nobody_can_be_told_of_stays_a_warning() -> None:
         await asyncio.sleep(70)
         (warning,) = gateway.container.job_module.warnings()
         assert str(warning).startswith("The result of job job could not be delivered: ")
-        assert warning.text.endswith("has blocked the bot")
+        assert warning.text.endswith("had blocked the bot")
 
 
 async def test_where_nobody_can_be_told_it_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -388,7 +388,7 @@ async def test_results_that_people_refuse_are_one_warning_with_their_names() -> 
         (warning,) = gateway.container.job_module.warnings()
         assert warning.subject == "Results of 2 jobs"
         assert warning.text.startswith("could not be delivered: ")
-        assert warning.text.endswith(" have blocked the bot")
+        assert warning.text.endswith(" had blocked the bot")
         assert warning.text.count(" and ") == 1
         for job in made:
             found = await gateway.control.jobs.get(short_id(job.id), OPERATOR)
