@@ -161,9 +161,10 @@ order by
 limit $3;
 
 -- name: asides
--- What was said in the chat of a session and is in no history, the newest $2 of each kind: commands that were typed; messages that no run, job or heartbeat has written, except
--- questions; those of tool calls that wait, unless this session may answer its own; messages of failed
--- runs among the newest $2 runs.
+-- What was said in the chat of a session and is in no history, the newest $2 of each kind: commands
+-- that were typed; messages that no run, job or heartbeat has written, except questions; those of
+-- tool calls that wait, unless this session may answer its own; messages of failed runs among the
+-- newest $2 runs.
 with here as (
     select key, channel, account, chat, created_at
     from sessions
