@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -58,13 +59,25 @@ class LogFilter:
 
     def words(self, facts: LogFacts) -> str:
         """Return what the search looks at."""
-        return " ".join((str(facts.get("event", "")), *(f"{name}={facts[name]}" for name in facts)))
+        fields = (f"{name}={value_text(value)}" for name, value in facts.items())
+        return " ".join((str(facts.get("event", "")), *fields))
 
     def _is_theirs(self, facts: LogFacts, session: str) -> bool:
         key = SessionKey(session)
         chat = chat_of(key) if is_direct_chat(key) else None
         direct = "" if chat is None else f"{chat.channel}/{chat.account}/{chat.chat}"
         return self.person in (direct, facts.get("sender"))
+
+
+def value_text(value: object) -> str:
+    """Return the value of a field for people: no exponents, and a list of texts with commas."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ", ".join(value)
+    if isinstance(value, float) and abs(value) < 1:
+        return f"{value:.9f}".rstrip("0").rstrip(".")
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from goclaw_py.cli.terminal import until_interrupted
 from goclaw_py.config.models import LogLevel
 from goclaw_py.core.errors import BadInterval, NoGateway, NotFound
 from goclaw_py.core.time.texts import age
-from goclaw_py.observability.log_lines import LogFilter, LogTail
+from goclaw_py.observability.log_lines import LogFilter, LogTail, value_text
 from goclaw_py.schedule.jobs.schedule import parse_interval
 from goclaw_py.web.api.wire import MAX_LIMIT, read
 from goclaw_py.web.sockets import is_answered, socket_path
@@ -253,6 +253,4 @@ def _value(value: object) -> str:
     """Return a value on one line; text with blanks in quotation marks."""
     if isinstance(value, str) and value.isprintable() and value and " " not in value:
         return value
-    if isinstance(value, float) and abs(value) < 1:
-        return f"{value:.6f}".rstrip("0").rstrip(".")  # no exponent: 4e-05 is hard to read
-    return json.dumps(value, ensure_ascii=False)
+    return value_text(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

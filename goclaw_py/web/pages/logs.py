@@ -6,7 +6,6 @@ The lines come from memory, so the page also works while the database is unavail
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +19,14 @@ from starlette.routing import Route
 
 from goclaw_py.core.display_names import KnownNames, display_name, short_id
 from goclaw_py.core.text import first_words
-from goclaw_py.observability.log_lines import KEPT_LINES, LogFacts, LogFilter, Logs, LogTail
+from goclaw_py.observability.log_lines import (
+    KEPT_LINES,
+    LogFacts,
+    LogFilter,
+    Logs,
+    LogTail,
+    value_text,
+)
 from goclaw_py.web.api.logs import follow
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import PING
@@ -180,9 +186,7 @@ def _row(line: dict[str, Any], known: Mapping[str, str]) -> LogRow:
 
 def _field(name: str, line: dict[str, Any], known: Mapping[str, str]) -> LogField:
     value = line[name]
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        value = ", ".join(value)
-    whole = visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    whole = visible(value_text(value))
     path = quote(str(value), safe="")
     match name:
         case _ if name in _PAGES:

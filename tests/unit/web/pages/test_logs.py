@@ -57,6 +57,7 @@ async def test_the_newest_lines_come_first_or_last(browser: Browser, logs: LogRi
     ("search=%5B%28", ["bug"]),
     ("search=%5B%5E", []),
     ("search=n%3D%5B%28", ["bug"]),
+    ("search=usd%3D0.00009", ["retry"]),
     ("run=01-a", ["started"]),
     (f"session={SESSION}", ["started"]),
     ("agent=main", ["started"]),
@@ -67,7 +68,7 @@ async def test_lines_are_filtered_by_the_address(
     browser: Browser, logs: LogRing, query: str, found: list[str]
 ) -> None:
     add(logs, "started", run_id="01-a", session=SESSION)
-    add(logs, "retry", "warning")
+    add(logs, "retry", "warning", cost_usd=9.7e-05)
     add(logs, "bug", "critical", n="[(")
     text = (await browser.get(f"/logs?{query}")).text
     assert events(text) == found
