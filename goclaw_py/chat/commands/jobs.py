@@ -142,13 +142,13 @@ class JobCommands:
             if action == "delete":
                 return await self._delete(asked, by, message)
             return await self._acts[action](asked, by)
-        except UnknownJob as error:
-            if is_number:
-                return await self._choose(by, chat)
-            refusal = texts.refused(error)
-            return texts.which_one(asked, await self._list(by, chat)) if error.several else refusal
         except JobError as error:
-            return texts.refused(error)
+            if is_number and isinstance(error, UnknownJob):
+                return await self._choose(by, chat)
+            if isinstance(error, UnknownJob) and error.several:
+                return texts.which_one(asked, await self._list(by, chat))
+            # A button names the job by its id, which says nothing to people.
+            return texts.refused(error) if message.press is None else texts.NO_JOB_ANY_MORE
 
     async def _choose(self, by: Requester, chat: Target) -> str:
         """Return the answer to a number that names no job any more: the list, if there are any."""
@@ -204,7 +204,10 @@ class JobCommands:
         # A crash repeats the same command, which does not answer its own question.
         if message.press is None and (asked != job.id or first == this):
             self._deletes[chat] = job.id, this
-            text = texts.sure_to_delete(job.spec.title)
+            named = JobQuery(states=OPEN, name=job.spec.title, limit=LISTED)
+            others = (one for one in (await self._service.search(named, by)).jobs if one != job)
+            is_one = job.spec.title.casefold() not in (one.spec.title.casefold() for one in others)
+            text = texts.sure_to_delete(job.spec.title, "" if is_one else job.spec.slug)
             return OutboundMessage(chat, text, buttons=delete_buttons(job.id))
         return texts.deleted((await self._service.delete(job.id, by)).spec.title)
 
@@ -340,9 +343,11 @@ async def _answer(use: CommandUse) -> str | OutboundMessage:
     return await use.services.jobs.answer(use.row, use.command)
 
 
+def _words_read(command: TypedCommand) -> int:
+    return len(command.line.split())  # names of jobs have any number of words
+
+
 COMMANDS = (
-    ChatCommand("jobs", Everybody(), HelpGroup.JOBS, _answer, lambda _: 2),
-    ChatCommand(
-        "timezone", Everybody(), HelpGroup.JOBS, _answer, lambda command: len(command.line.split())
-    ),
+    ChatCommand("jobs", Everybody(), HelpGroup.JOBS, _answer, _words_read),
+    ChatCommand("timezone", Everybody(), HelpGroup.JOBS, _answer, _words_read),
 )

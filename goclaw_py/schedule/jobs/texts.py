@@ -45,6 +45,7 @@ HOW: Final = "To change a job: /jobs pause N, /jobs resume N, /jobs run N or /jo
 IS_RUNNING: Final = "This job is already running."
 NO_ROOM: Final = "Too many jobs are running. Please try again later."
 NO_WORK: Final = "There is no work for this job right now."
+NO_JOB_ANY_MORE: Final = "This job does not exist any more."
 NOT_CARRIED_OUT: Final = "This gateway does not run jobs at the moment."
 
 # ---------------------------------------------------------------------------- what is delivered
@@ -303,9 +304,10 @@ def resumed(job: Job, zone: ChatZone, now: datetime) -> str:
     return f"“{_title(job.spec.title)}” is active.{ahead}"
 
 
-def sure_to_delete(title: str) -> str:
-    """Return the answer to ``/jobs delete``, which asks."""
-    return f"Delete “{_title(title)}”? It cannot be restored. To confirm, send the command again."
+def sure_to_delete(title: str, slug: str) -> str:
+    """Return the answer to ``/jobs delete``, which asks; ``slug`` if several have this title."""
+    job = f"“{_title(title)}”" + (f" ({slug})" if slug else "")
+    return f"Delete {job}? It cannot be restored. To confirm, send the command again."
 
 
 def deleted(title: str) -> str:

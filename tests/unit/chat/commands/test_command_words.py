@@ -81,10 +81,17 @@ async def test_a_command_says_what_it_has_not_read() -> None:
             ("/undo\nplease", "please"),
             ("/queue steer what now?", "what now?"),
             ("/stop and then tell me the time", "and then tell me the time"),
+            ("/jobs pause the plants\nand rest", "and rest"),
             ("/cancel\u200b the\u200b trip", "the\u200b trip"),
         ):
             assert (await gateway.ask(text)).splitlines()[-1] == UNREAD.format(words)
-        for text in ("/help", "/start ref_42", "/queue collect", "/stop \u200b"):
+        for text in (
+            "/help",
+            "/start ref_42",
+            "/queue collect",
+            "/stop \u200b",
+            "/jobs run the plants",
+        ):
             assert "I did not read" not in await gateway.ask(text)
         photo = replace(message("/status"), attachments=(Attachment(FileKind.PHOTO, "1"),))
         known = len(gateway.channel.texts("ann"))

@@ -283,8 +283,9 @@ async def test_a_job_is_deleted_after_a_question_about_this_job(chats: Chats) ->
     ((button,),) = chats.buttons
     assert len(button.data) <= 64
     press = replace(message(button.text), target=ANN, press=button.data)
-    assert (await chats.ask(replace(press, target=BOB))).startswith("There is no job “")
+    assert await chats.ask(replace(press, target=BOB)) == texts.NO_JOB_ANY_MORE
     assert await chats.ask(press) == "Deleted “water”."
+    assert await chats.ask(press) == texts.NO_JOB_ANY_MORE, "found by use: it said the id"
     assert [job.spec.name for job in await chats.all()] == ["news"]
 
 
@@ -319,6 +320,8 @@ async def test_a_finished_job_takes_no_precedence_over_open_ones_of_its_name(cha
         "2. Stretch (stretch-2)",
     ]
     assert len(await chats.all()) == 3
+    sure = await chats.ask("/jobs delete 2")
+    assert sure.startswith("Delete “Stretch” (stretch-2)? "), "found by use: which one?"
     assert await chats.delete("1") == "Deleted “Stretch”."
     assert await chats.delete("stretch") == "Deleted “Stretch”."
     assert [job.id for job in await chats.all()] == [finished.id]
