@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from goclaw_py.chat.commands.command import ChatCommand, CommandUse, HandlerDecides, HelpGroup
 from goclaw_py.chat.outbound import texts
 from goclaw_py.chat.stop.answer import names_of
-
-NEW_SESSION: Final = "This is a new conversation. I no longer remember the previous one."
 
 
 async def _new(use: CommandUse) -> str:
@@ -19,7 +15,7 @@ async def _new(use: CommandUse) -> str:
     if others and not await stops.rights.is_admin_after_all(row.message):
         return texts.not_yours(names_of(others))
     await stops.local.start_new_session(row.session, before=row)
-    return NEW_SESSION
+    return texts.NEW_SESSION
 
 
 COMMANDS = (ChatCommand("new", HandlerDecides("CMD-6"), HelpGroup.CONVERSATION, _new),)

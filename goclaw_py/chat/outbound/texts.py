@@ -29,6 +29,7 @@ KEPT = (
     "My AI model is unavailable right now. I kept your message and will try again; /stop cancels "
     "it."
 )
+NEW_SESSION = "I begin afresh: I no longer remember what was said here before."
 EMPTY_MESSAGE = "I found no text in that message."
 
 

@@ -23,8 +23,9 @@ of a sent file name and path. `--agent`: the agent of a new chat.
   Stop while something runs. The server makes the conversation, also while it goes on: it looks as
   it does after a reload. The browser adds only what is on its way to the server, the words of
   answers in progress, and buttons. The newest 50 entries of the history are shown, and up to 800 on
-  request. What was said before `/new` stays, above a line which says that the agent does not
-  remember it. A run that went on after a person was asked shows all its calls that returned.
+  request. What was said before `/new` stays, above its answer, or a line, which says that the
+  agent does not remember it. A run that went on after a person was asked shows all its calls that
+  returned.
 - **Messages.** Each can be copied. The last one can be edited or its answer tried again: `/undo`
   (CMD-7) removes the turn, if it still is the last one, and all its messages wait again, with their
   files; an edit changes the text of one. A conversation can be forked at an answer (OPS-8), by

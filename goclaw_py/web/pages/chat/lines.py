@@ -23,6 +23,9 @@ MOST_CALLS: Final = 50
 SHOWN: Final = 50
 """The most entries of the history that are shown at first: the newest."""
 
+AFRESH: Final = "The agent begins afresh here: it does not remember what is above."
+"""What stands above a line that is fresh."""
+
 _AGAIN: Final = re.compile(r"/undo [0-9a-f-]{32,} (again|edit\b.*)", re.DOTALL)
 """The commands of the buttons of the page for a turn that is answered again."""
 _STOP_BUTTON: Final = "stop-"
@@ -66,8 +69,8 @@ class Line:
         is_dropped: Whether it is a message that no run has begun with, and none will.
         is_last: Whether it belongs to the last turn of the history, which can be undone. Others may
             stand below it: it may have begun before them, and ended after them.
-        is_fresh: Whether the agent remembers nothing that stands above it: the conversation was
-            reset there.
+        is_fresh: Whether the agent remembers nothing that stands above it, and no line between says
+            so: the conversation was reset there.
     """
 
     entry: StoredEntry
@@ -200,11 +203,13 @@ def lines_of(
         return begun.get(line.entry.run_id, at), at
 
     latest = next((one.run_id for one in reversed(history) if one.run_id and not is_reset), None)
-    resets = history[0].resets if history else 0
+    resets, is_known = history[0].resets if history else 0, False
     placed = []
     for line in sorted(found, key=place):
-        is_fresh = line.entry.resets > resets
+        is_fresh = line.entry.resets > resets and not is_known
         resets = max(resets, line.entry.resets)
+        # The answer to /new says it already.
+        is_known = not line.is_remembered and (is_known or line.text == texts.NEW_SESSION)
         is_last = latest is not None and line.entry.run_id == latest
         placed.append(replace(line, is_last=is_last, is_fresh=is_fresh))
     return _named(placed)

@@ -17,8 +17,8 @@ from goclaw_py.chat.outbound import approval_texts, texts
 from goclaw_py.core.approvals import Approval, Decision
 from goclaw_py.core.chat_commands import GUEST_MENU, MENU
 from goclaw_py.core.errors import ApprovalClosed, NotFound, UnknownZone
-from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.messages import Attachment, HistoryEntry, Role
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import Attachment, Role
 from goclaw_py.core.session_keys import MAX_TITLE_CHARS, chat_of
 from goclaw_py.core.text import truncate
 from goclaw_py.core.time.zones import zone
@@ -28,7 +28,7 @@ from goclaw_py.records import ApprovalQuery, RunQuery, StoredEntry
 from goclaw_py.schedule.jobs.models import MAX_TEXT_CHARS
 from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation, by_day
 from goclaw_py.web.pages.chat.files import file_address, is_picture
-from goclaw_py.web.pages.chat.lines import MOST_CALLS, SHOWN, lines_of, own_id
+from goclaw_py.web.pages.chat.lines import AFRESH, MOST_CALLS, SHOWN, Line, lines_of, own_id
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
@@ -163,6 +163,7 @@ class _ChatPages:
             "file_address": partial(file_address, guest=bool(guest)),
             "is_picture": is_picture,
             "most_calls": MOST_CALLS,
+            "afresh": AFRESH,
         }
         if here.session is None:
             return {**facts, "lines": [], "is_cut": False, **_waiting(None)}
@@ -310,16 +311,20 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _markdown(here: StoredConversation, history: list[StoredEntry]) -> str:
-    """Return a conversation as a Markdown file."""
-    said = (
-        f"\n## {one.entry.role}, {one.at:%Y-%m-%d %H:%M:%S} UTC\n\n{_with_files(one.entry)}\n"
-        for one in history
-    )
-    return f"# {here.title or f'Chat {here.name}'}\n" + "".join(said)
+    """Return a conversation as a Markdown file, in the words of the page."""
+    said = "".join(_as_markdown(line, here.agent) for line in lines_of(history, [], None))
+    return f"# {here.title or f'Chat {here.name}'}\n{said}"
 
 
-def _with_files(entry: HistoryEntry) -> str:
-    """Return a text with placeholders for its files; what people have said has them already."""
-    files = entry.files if entry.role is Role.ASSISTANT else ()
+def _as_markdown(line: Line, agent: AgentName) -> str:
+    entry = line.entry.entry
+    is_answer = entry.role is Role.ASSISTANT
+    # What people have said has placeholders for its files already.
+    files = entry.files if is_answer else ()
     names = (texts.file_name(Attachment(file.kind, "", file.name)) for file in files)
-    return "\n".join(filter(None, [entry.text, *names]))
+    origin = f" ({line.origin})" if line.origin else ""
+    by = f"## {f'{agent}{origin}' if is_answer else 'You'}, {line.entry.at:%Y-%m-%d %H:%M:%S} UTC"
+    text = "\n".join(filter(None, [line.text if is_answer else entry.text, *names]))
+    fresh = f"*{AFRESH}*" if line.is_fresh else ""
+    blocks = filter(None, [fresh, by, text, line.problem and f"*{line.problem}*"])
+    return "".join(f"\n{block}\n" for block in blocks)

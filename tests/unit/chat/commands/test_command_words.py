@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from goclaw_py.chat.commands.new import NEW_SESSION
+from goclaw_py.chat.outbound.texts import NEW_SESSION
 from goclaw_py.core.messages import Attachment, FileKind
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from tests.support.harness import a_process, message, until

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.chat.commands.new import NEW_SESSION
 from goclaw_py.chat.commands.retry import NOT_STORED, RETRIED
 from goclaw_py.chat.commands.start import GREETING
 from goclaw_py.chat.outbound import texts
+from goclaw_py.chat.outbound.texts import NEW_SESSION
 from goclaw_py.core.chat_commands import NAMES, retry_buttons
 from goclaw_py.core.errors import AgentError, StoreUnavailable
 from goclaw_py.core.messages import HistoryEntry, InboundMessage, PeerKind, Role

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.chat.commands.new import NEW_SESSION
 from goclaw_py.chat.commands.queue import queue_changed
 from goclaw_py.chat.commands.registry import help_text
 from goclaw_py.chat.outbound import texts as wording
+from goclaw_py.chat.outbound.texts import NEW_SESSION
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.records import NewInbox

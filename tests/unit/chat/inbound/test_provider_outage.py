@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from goclaw_py.chat.commands.new import NEW_SESSION
 from goclaw_py.chat.outbound import texts
+from goclaw_py.chat.outbound.texts import NEW_SESSION
 from goclaw_py.core.errors import AgentError, StoreUnavailable
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason

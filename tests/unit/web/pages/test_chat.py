@@ -25,7 +25,7 @@ from goclaw_py.records import Aside, SessionQuery, StoredEntry, ToolCall, Unansw
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.chat.conversations import LISTED, StoredConversation, by_day
-from goclaw_py.web.pages.chat.lines import lines_of
+from goclaw_py.web.pages.chat.lines import AFRESH, lines_of
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.pages.chat.page import waiting_places
 from tests.support.apps import lend_api
@@ -270,6 +270,8 @@ def test_what_was_said_before_a_new_conversation_stays_above_a_line() -> None:
     assert [line.text for line in lines if line.is_fresh] == ["who"]
     assert [line.text for line in lines if line.is_last] == ["who", "Ann"]
     assert not any(line.is_fresh for line in lines_of(history[2:], [], None))
+    asides[2] = aside(Role.ASSISTANT, texts.NEW_SESSION, 6)
+    assert not any(line.is_fresh for line in lines_of(history, [], dropped, asides)), "said twice"
 
 
 @pytest.mark.parametrize(
@@ -520,11 +522,29 @@ async def test_a_conversation_is_exported(browser: Browser, control: FakeControl
     assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
     at = "2026-01-02 03:04:05 UTC"
     asked = fakes.HISTORY[0].entry.text
-    assert answer.text == (
-        f"# Chat local\n\n## user, {at}\n\n{asked}\n\n## assistant, {at}\n\nyes\n"
-    )
+    assert answer.text == (f"# Chat local\n\n## You, {at}\n\n{asked}\n\n## main, {at}\n\nyes\n")
     await browser.says("/chat/export?name=none", "there is no conversation none", status=404)
     await browser.says("/chat/export?name=%2F", "Conversation: “/” is not a name", status=422)
+
+
+async def test_an_exported_conversation_has_the_words_of_the_page(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by use: "[cancelled]", "user", "assistant", and no line where it was reset."""
+    half = texts.interrupted_reply("half", Outcome.CANCELLED)
+    told = "[from the job “news”]\nNews."
+    later = replace(entry(Role.USER, "who?", 3, RunId("r2")), resets=1)
+
+    async def history(*_: object, **__: object) -> list[StoredEntry]:
+        news = replace(entry(Role.ASSISTANT, told, 4, RunId("r3")), resets=1)
+        return [entry(Role.USER, "ask", 1), entry(Role.ASSISTANT, half, 2), later, news]
+
+    monkeypatch.setattr(FakeSessions, "history", history)
+    lines = (await browser.get("/chat/export?name=local")).text.split("\n\n")
+    assert [line.partition(",")[0].strip() for line in lines] == [
+        "# Chat local", "## You", "ask", "## main", "half", "*Stopped.*", f"*{AFRESH}*", "## You",
+        "who?", "## main (from the job “news”)", "News.",
+    ]  # fmt: skip
 
 
 # ---------------------------------------------------------------------------- conversations
