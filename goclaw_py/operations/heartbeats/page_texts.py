@@ -52,7 +52,7 @@ def _state(view: HeartbeatView) -> str:
 _READER: Final = replace(
     OPERATOR,
     turn_on="It can be turned on here.",
-    add_item="",  # the page has a link to its form
+    add_item="Items can be added below.",
     unmute="It can be unmuted here.",
 )
 """Who reads the pages, and has their buttons."""
