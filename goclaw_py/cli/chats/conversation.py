@@ -12,6 +12,7 @@ from uuid import uuid4
 from goclaw_py.chat.terminals import ChatEvent, TerminalMessage, Terminals
 from goclaw_py.cli.chats.transcript import ChatDisplay, Transcript
 from goclaw_py.cli.terminal import Terminal
+from goclaw_py.core.chat_commands import StopCommand, our_command
 from goclaw_py.core.errors import NoGateway, NotFound, StoreUnavailable
 from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.outcomes import Outcome
@@ -166,10 +167,10 @@ class TerminalConversation:
             self._terminals.confirm(receipt)
 
     async def _read_lines(self, settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
-        """Send what is typed at once; of a pipe each text after the answer to the one before.
+        """Send what is typed at once; of a pipe each line after the answer to the one before.
 
-        Otherwise lines that come fast would be collected into one message. Commands, such as
-        ``/stop``, never wait.
+        Otherwise lines that come fast would be collected into one message, and answers to commands
+        would stand between the words of others. Only stops never wait.
         """
         answers: asyncio.Task[bool] | None = None
         try:
@@ -178,7 +179,7 @@ class TerminalConversation:
                 if not line.strip():
                     await self._terminal.write(self._transcript.prompt())
                     continue
-                if answers is not None and not line.lstrip().startswith("/"):
+                if answers is not None and not isinstance(our_command(line), StopCommand):
                     await answers
                 await self._say(line)
                 if not self._terminal.interactive:
