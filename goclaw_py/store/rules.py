@@ -83,9 +83,10 @@ def opening(rows: Iterable[NewInbox], request_id: str) -> list[NewInbox]:
 
 
 def welcome(request: PairingRequest) -> OutboundMessage:
-    """Return the message that tells a person of their approval."""
+    """Return the message that tells a person, or a group, of their approval."""
     place = Target(request.channel, request.account, request.chat)
-    return OutboundMessage(place, access_texts.WELCOME)
+    text = access_texts.GROUP_WELCOME if request.is_group else access_texts.WELCOME
+    return OutboundMessage(place, text)
 
 
 def called(request: PairingRequest) -> str:

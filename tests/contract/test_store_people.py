@@ -217,6 +217,23 @@ async def test_only_a_denial_of_a_direct_chat_ends_its_request(
     assert len(await world.a.pairing_requests(now=at(5))) == allowed
 
 
+@pytest.mark.parametrize("in_chat", [True, False])
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_a_group_is_told_when_it_is_allowed_and_nothing_when_it_is_denied(
+    world: World, *, allowed: bool, in_chat: bool
+) -> None:
+    """CHAN-5. Found by use: people in the group did not know that they could talk."""
+    one = pairing("-7", "")
+    group = replace(one.request, peer=PeerKind.GROUP, code_hash="", chat="-7")
+    await world.a.accept([], node=A, now=T0, pairings=[replace(one, request=group, say=())])
+    if in_chat:
+        await decide(world, group.id, AccessVerdict.APPROVE if allowed else AccessVerdict.DENY)
+    else:
+        await world.a.allow_chat("telegram", "default", "-7", allowed=allowed, now=at(5))
+    told = [(row.message.target.chat, row.message.text) for row in await world.a.outbox()]
+    assert told == ([("-7", access_texts.GROUP_WELCOME)] if allowed else [])
+
+
 async def test_nothing_is_decided_about_what_is_over_or_of_another_account(world: World) -> None:
     """CHAN-5."""
     await ask(world, "1")

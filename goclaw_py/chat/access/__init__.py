@@ -32,7 +32,8 @@ Who may talk. Direct chats: `pairing` (default) | `allowlist` | `open` | `disabl
   cannot be asked, nobody is let in.
 - **Groups.** In an unknown group the bot is silent. The group is listed for the operator, who
   decides by `goclaw people groups allow|deny`, and told to the owners in the same way (allow,
-  deny; the buttons last 30 days). The settings (`groups`, `chats."ID"`, `allow`) come first. In an
+  deny; the buttons last 30 days). A group that had asked and is allowed is told so once; its
+  earlier messages were not kept. The settings (`groups`, `chats."ID"`, `allow`) come first. In an
   allowed group everybody may talk. Agent, mention, context_messages and queue can be set per
   account, chat and thread.
 - **Lists.** The page People and `goclaw people activity` list everybody who may write to a bot,

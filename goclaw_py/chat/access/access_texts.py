@@ -12,6 +12,10 @@ from goclaw_py.records.people import VALID_FOR, AccessVerdict
 _NAME_CHARS: Final = 40
 
 WELCOME: Final = "You can talk to me now."
+GROUP_WELCOME: Final = (
+    "Everyone here can talk to me now: mention me, or reply to me. I have not read what was "
+    "written before."
+)
 MORE_ASK: Final = (
     "More people or groups are asking for access. I will not report them for a while. The operator "
     "can see all of them on the page People of the dashboard."

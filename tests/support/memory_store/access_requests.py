@@ -38,7 +38,9 @@ async def admit(
 async def decide_chat(
     db: MemoryDatabase, request: PairingRequest, verdict: AccessVerdict, by: str, now: datetime
 ) -> None:
-    """Allow a group, or deny a group or a person. A denied person is not notified."""
+    """Allow a group, which is told so, or deny a group or a person, which are not."""
+    if verdict is not AccessVerdict.DENY:
+        db.enqueue([rules.welcome(request)], session=None, now=now)
     key = request.channel, request.account, request.chat
     seen = request.created_at, request.created_at
     known = db.chats.get(key) or Chat(*key, request.peer, rules.called(request), None, "", *seen)

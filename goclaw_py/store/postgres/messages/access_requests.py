@@ -52,8 +52,10 @@ async def admit(
 async def decide_chat(
     connection: Connection, removed: Row, verdict: AccessVerdict, *, by: str, now: datetime
 ) -> None:
-    """Allow a group, or deny a group or a person, whose request was removed."""
+    """Allow a group, which is told so, or deny a group or a person, whose request was removed."""
     request = rows.pairing_request(removed)
+    if verdict is not AccessVerdict.DENY:
+        await enqueue(connection, [rules.welcome(request)], session=None, now=now)
     await connection.fetch(
         _SQL["decide_chat"],
         request.channel,
