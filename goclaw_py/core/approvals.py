@@ -152,6 +152,8 @@ class ApprovalContext:
         allowed, denied: The numbers of earlier answers about the tool in the session.
         account: The channel and account whose owners may answer, as in ``telegram/default``; "" if
             all owners may.
+        said: What the run that answers the chat had said before it asked, secrets masked; "" if a
+            child run asks, or there is no chat.
     """
 
     people: tuple[Asker, ...] = ()
@@ -161,6 +163,7 @@ class ApprovalContext:
     allowed: int = 0
     denied: int = 0
     account: str = ""
+    said: str = ""
 
 
 NO_CONTEXT = ApprovalContext()

@@ -28,6 +28,7 @@ class ApprovalChat:
         rows: The messages that the run answers.
         request: What the run is to do, if it answers no messages.
         creator: The person who created the job (``person_at``), "" if there is none.
+        said: What the run has said so far.
     """
 
     target: Target | None
@@ -38,6 +39,7 @@ class ApprovalChat:
     rows: Sequence[InboxRow] = ()
     request: str = ""
     creator: str = ""
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)

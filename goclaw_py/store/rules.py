@@ -124,17 +124,21 @@ class StoppedMessage:
     text: str
 
 
-def stopped_while_waiting(messages: Sequence[StoppedMessage], now: datetime) -> list[StoredEntry]:
+def stopped_while_waiting(
+    messages: Sequence[StoppedMessage], words: Mapping[RunId, str], now: datetime
+) -> list[StoredEntry]:
     """Return the history of turns that were stopped while they waited for an answer.
 
     The messages of a turn, which stand together, are its prompt, at the time of the first one.
+    ``words``: what runs had said before they asked.
     """
-    note = HistoryEntry(Role.ASSISTANT, texts.interrupted_note(Outcome.CANCELLED))
     entries: list[StoredEntry] = []
     for run, group in groupby(messages, attrgetter("run")):
         turn = list(group)
         prompt = HistoryEntry(Role.USER, "\n".join(filter(None, (one.text for one in turn))))
-        entries += [StoredEntry(prompt, turn[0].received_at, run), StoredEntry(note, now, run)]
+        reply = texts.interrupted_reply(words.get(run, ""), Outcome.CANCELLED)
+        answer = StoredEntry(HistoryEntry(Role.ASSISTANT, reply), now, run)
+        entries += [StoredEntry(prompt, turn[0].received_at, run), answer]
     return entries
 
 

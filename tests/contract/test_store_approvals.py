@@ -244,7 +244,8 @@ async def test_after_its_time_a_question_counts_as_denied(world: World) -> None:
 
 @pytest.mark.parametrize("everything", [False, True])
 async def test_a_stop_ends_what_waits_for_an_answer(world: World, *, everything: bool) -> None:
-    first = await waits(world, question())
+    context = replace(CONTEXT, said="I pay.")
+    first = await waits(world, replace(question(), context=context))
     (second,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r2", second, started_at=at(5)), node=A)
     await world.a.finish_run(asking("r2", question("q2")), node=A)
@@ -261,15 +262,15 @@ async def test_a_stop_ends_what_waits_for_an_answer(world: World, *, everything:
     assert stopped is None
     assert await pending(world) == []
     history = [(one.entry.text, one.run_id, one.at) for one in await world.a.history(ANN_S)]
-    turns = (("r1", first), ("r2", second))[:done]
+    turns = (("r1", first, "I pay.\n[cancelled]"), ("r2", second, "[cancelled]"))[:done]
     assert history == [
         line
-        for run, row in turns
-        for line in ((row.message.text, run, row.received_at), ("[cancelled]", run, at(12)))
+        for run, row, answer in turns
+        for line in ((row.message.text, run, row.received_at), (answer, run, at(12)))
     ], "at its own time, as of the run that asked"
     ended = await world.a.unanswered(ANN_S, ended=True)
     assert [(one.id, one.run_id) for one in reversed(ended)] == [
-        (row.id, run) for run, row in turns
+        (row.id, run) for run, row, _ in turns
     ]
 
 

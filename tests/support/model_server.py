@@ -26,6 +26,8 @@ message:
     tool NAME JSON    some words and a call of that tool; then says what the tool gave
     tools LIST        as that, several at once: [["NAME", {…} or "text"], …]
     again LIST        as tools, again and again
+    walk LIST         the next one of [["TEXT", SECONDS, [["NAME", {…}], …]], …]: those words, so
+                      long apart, then those calls; in a new conversation
     many NAME         calls that tool again and again
     mute NAME JSON    some words and a call of that tool; then says nothing
     say               nothing at all

@@ -13,7 +13,7 @@ import orjson
 _WORDS = (
     "say exactly slow big think status fail limit advise quota overflow cut pause half fault "
     "refuse hang tool tools again halftool many mute calls short usage raw "
-    "wait fake"
+    "wait fake walk"
 )
 ORDERS = frozenset(_WORDS.split())
 
@@ -132,7 +132,10 @@ def _with_tools(order: str, results: Sequence[str], messages: int) -> Answer:
             end = Finish.CALLS if verb == "many" else End.HALF
             return _calls([(name, "{}")], messages, end=end)
         case _:
-            return _words(["you", "said:", order])
+            is_walk = verb == "walk"
+            return (
+                _walk(orjson.loads(rest), messages) if is_walk else _words(["you", "said:", order])
+            )
 
 
 def _words(
@@ -154,6 +157,21 @@ def _calls(
         for place, (name, arguments) in enumerate(wanted)
     ]
     return Answer(["looking"], calls=calls, end=end)
+
+
+def _walk(steps: Sequence[tuple[str, float, list[Any]]], messages: int) -> Answer:
+    """The next step of a new conversation: its words, so long apart, and its calls."""
+    before = 2
+    for place, (text, delay_s, calls) in enumerate(steps):
+        if messages <= before:
+            end = Finish.CALLS if calls else Finish.STOP
+            made = [
+                Call(name, _raw(given), f"call_{place}_{number}")
+                for number, (name, given) in enumerate(calls)
+            ]
+            return replace(_exactly(text), delay_s=delay_s, calls=made, end=end)
+        before += 1 + len(calls)
+    return _words(["done"])
 
 
 def _raw(arguments: object) -> str:

@@ -49,6 +49,7 @@ _TYPED = {
 _PAST = 200
 """The number of earlier questions of a session that are counted."""
 _REQUEST_CHARS = 200
+_SAID_CHARS = 20_000
 
 
 class ToolApprovals:
@@ -99,9 +100,10 @@ class ToolApprovals:
                 for place in await retry_until_available(self._owners_chats)
                 if known.account in ("", _account(place))
             ]
-        for request in needed.requests:
+        # All of them are asked at one time: their ids have the order of the calls.
+        ids = sorted(secrets.token_hex(8) for _ in needed.requests)
+        for approval_id, request in zip(map(ApprovalId, ids), needed.requests, strict=True):
             shown = replace(request, arguments=self._hide(request.arguments))
-            approval_id = ApprovalId(secrets.token_hex(8))
             expires_at = now + timedelta(seconds=request.timeout_s)
             before = [
                 one.decision
@@ -167,6 +169,7 @@ class ToolApprovals:
             visible_line(first_words(self._hide(said), _REQUEST_CHARS)),
             access_texts.clean(chat.job),
             account="" if here is None else self._answering(here),
+            said=self._hide(chat.said)[:_SAID_CHARS],
         )
 
     def _answering(self, chat: Target) -> str:

@@ -329,7 +329,8 @@ class ChatRunExecutor:
         ended, error = turn.progress.judge(ended, error)
         end.ended, end.error = self._outages.judge(turn, ended, error), error
         if isinstance(error, ApprovalNeeded) and end.ended.reason is Reason.APPROVAL:
-            end.questions = await self._ask(error, turn.agent, _approval_chat(turn))
+            chat = replace(_approval_chat(turn), said=turn.progress.text)
+            end.questions = await self._ask(error, turn.agent, chat)
             end.error = None
         end.left = self._drafts.stop(turn)
         if not end.is_silent:

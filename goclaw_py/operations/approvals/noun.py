@@ -23,7 +23,7 @@ APPROVALS: Final = Noun(
         "ToolGrant": "tool granted_by",
     },
     text={
-        "ApprovalContext": "chat request job",
+        "ApprovalContext": "chat request job said",
         "ApprovalRequest": "arguments",
         "Asker": "name",
     },

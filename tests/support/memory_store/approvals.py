@@ -156,7 +156,12 @@ class MemoryApprovals(MemoryPart):
                 rules.StoppedMessage(run, row.received_at, row.message.text) for run, row in stopped
             ]
             owner = self._db.sessions[session]
-            self._db.remember(owner, owner.epoch, rules.stopped_while_waiting(said, now))
+            words = {
+                one.approval.run_id: one.approval.context.said
+                for one in waiting
+                if one.approval.run_id == one.root
+            }
+            self._db.remember(owner, owner.epoch, rules.stopped_while_waiting(said, words, now))
             self._db.close_abandoned_drafts(now)
         return len(turns)
 

@@ -145,7 +145,12 @@ class PostgresApprovals(PostgresPart):
                 )
                 for row in ended
             ]
-            entries = rules.stopped_while_waiting(messages, now)
+            said = {
+                RunId(row["run_id"]): _context(row["context"]).said
+                for row in stopped
+                if row["run_id"] == row["root_run"]
+            }
+            entries = rules.stopped_while_waiting(messages, said, now)
             await connection.fetch(
                 _RUNS["remember"],
                 session,
@@ -243,6 +248,6 @@ def _context(text: str | None) -> ApprovalContext:
     known = orjson.loads(text)
     people = tuple(Asker(one["name"], one["guest"]) for one in known["people"])
     counts = known["allowed"], known["denied"]
-    # A node of an earlier release has asked without it.
-    account = known.get("account", "")
-    return ApprovalContext(people, known["chat"], known["request"], known["job"], *counts, account)
+    # A node of an earlier release has asked without them.
+    later = known.get("account", ""), known.get("said", "")
+    return ApprovalContext(people, known["chat"], known["request"], known["job"], *counts, *later)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Final
 
 from goclaw_py.chat.outbound import approval_texts, texts
+from goclaw_py.core.approvals import Approval
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import Attachment, HistoryEntry, Role
 from goclaw_py.core.outcomes import Outcome, Reason
@@ -53,10 +54,10 @@ beside the name."""
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An entry of the conversation.
+    """An entry of the conversation, or a part of one.
 
     Args:
-        run: At the last entry of a run this run, whose tool calls are shown before it.
+        run: At the last entry of a run this run, whose tool calls are shown with it.
         problem: Why there is no answer, "" if there is one or may come.
         is_quiet: Whether the problem is what somebody wanted.
         files: The names of files that no run has taken yet.
@@ -66,9 +67,11 @@ class Line:
         is_remembered: Whether it is an entry of the history, which the agent reads.
         is_markdown: Whether its text is Markdown; else it is shown as it is.
         is_answered: Whether it is an answered question of a tool.
+        is_asking: Whether it is what a run has said that waits for answers, which go on with it.
         is_dropped: Whether it is a message that no run has begun with, and none will.
-        is_last: Whether it belongs to the last turn of the history, which can be undone. Others may
-            stand below it: it may have begun before them, and ended after them.
+        is_last: Whether it belongs to the last turn of the history, which can be undone unless the
+            conversation was reset since. Others may stand below it: it may have begun before them,
+            and ended after them.
         is_fresh: Whether the agent remembers nothing that stands above it, and no line between says
             so: the conversation was reset there.
     """
@@ -83,9 +86,15 @@ class Line:
     is_remembered: bool = True
     is_markdown: bool = True
     is_answered: bool = False
+    is_asking: bool = False
     is_dropped: bool = False
     is_last: bool = False
     is_fresh: bool = False
+    words: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    place: int | None = None
+    is_first: bool = True
+    is_end: bool = True
     id: str = ""
 
     @property
@@ -102,24 +111,6 @@ class Line:
         return "\n".join(line for line in whole.split("\n") if line not in placeholders)
 
     @property
-    def parts(self) -> list[tuple[list[ToolCall], str]]:
-        """Its words in order, each with the tool calls that its run made directly before them.
-
-        Calls whose place in the text is not known stand above all that follows.
-        """
-        text, since = self.text, 0
-        parts: list[tuple[list[ToolCall], str]] = [([], text)]
-        for call in self.run.tools[:MOST_CALLS] if self.run else ():
-            at = call.text_before
-            is_between = text[at : at + 2] == "\n\n" or at == len(text)
-            if self.is_remembered and not self.origin and at > since and is_between:
-                parts[-1] = parts[-1][0], text[since:at].strip("\n")
-                parts.append(([], text[at:].strip("\n")))
-                since = at
-            parts[-1][0].append(call)
-        return parts
-
-    @property
     def origin(self) -> str:
         """What it came from without a question, such as ``from the heartbeat``; "" for answers."""
         found = _ORIGIN.match(self.entry.entry.text)
@@ -132,19 +123,21 @@ def lines_of(
     queue: QueueView | None,
     asides: Sequence[Aside] = (),
     *,
+    approvals: Sequence[Approval] = (),
     has_earlier: bool = False,
-    is_reset: bool = False,
 ) -> list[Line]:
     """Return a conversation: its history, the messages without an answer, and what is beside it.
 
-    A message that was dropped stands where it came, also if nothing was answered since.
+    A message that was dropped stands where it came, also if nothing was answered since. What a run
+    has said is divided by its tool calls, and by the answered ones of ``approvals``.
 
     ``has_earlier``: more of the history is stored; nothing from before its first entry is shown.
-    ``is_reset``: the conversation was reset behind its last entry, so that no turn can be undone.
     """
     begins_at = history[0].at if has_earlier else datetime.min.replace(tzinfo=UTC)
     asides = [one for one in asides if one.at >= begins_at]
     by_id = {run.id: run for run in _with_earlier_calls(runs)}
+    later = {run.follows: run.id for run in runs if run.follows}
+    approvals = sorted(approvals, key=attrgetter("asked_at", "id"))
     last = {one.run_id: one for one in history if one.run_id}
     found = [
         _line(one, by_id.get(one.run_id) if one.run_id and last[one.run_id] is one else None)
@@ -159,6 +152,7 @@ def lines_of(
             line = _missing(one, by_id.get(one.run_id) if one.run_id else None)
             # The tool calls of a run stand once, below the last of its messages.
             found.append(line if newest[one.run_id] == one.id else replace(line, run=None))
+    found += _asking(approvals, by_id, {*last, *later}, begins_at)
     shown = {None, *(line.entry.run_id for line in found)}  # the others were undone
     beside = _asides([one for one in asides if one.run_id in shown], history, by_id)
     # Of a turn that was stopped while it asked, the line of the turn says so.
@@ -175,6 +169,7 @@ def lines_of(
         else one
         for one in found
     ]
+    decided, beside = _decided(beside, approvals, later, {one.run.id for one in found if one.run})
     found = list(_explained(found, beside))
     begun: dict[RunId | None, datetime] = {}
     for line in found:
@@ -202,17 +197,132 @@ def lines_of(
         # An answer stands below what it answers, also if more was said meanwhile.
         return begun.get(line.entry.run_id, at), at
 
-    latest = next((one.run_id for one in reversed(history) if one.run_id and not is_reset), None)
-    resets, is_known = history[0].resets if history else 0, False
-    placed = []
-    for line in sorted(found, key=place):
-        is_fresh = line.entry.resets > resets and not is_known
-        resets = max(resets, line.entry.resets)
-        # The answer to /new says it already.
+    latest = next((one.run_id for one in reversed(history) if one.run_id), None)
+    resets = history[0].resets if history else 0
+    return _named(_divided(sorted(found, key=place), decided, latest, resets))
+
+
+def _asking(
+    approvals: Iterable[Approval],
+    runs: Mapping[RunId, StoredRun],
+    over: Collection[RunId | None],
+    begins_at: datetime,
+) -> Iterable[Line]:
+    """Return what runs have said that wait for answers, or with them; ``over`` are the others."""
+    return {
+        one.run_id: Line(
+            StoredEntry(HistoryEntry(Role.ASSISTANT, one.context.said), one.asked_at, one.run_id),
+            runs[one.run_id],
+            is_remembered=False,
+            is_asking=True,
+        )
+        for one in approvals
+        if one.run_id in runs and one.run_id not in over and one.asked_at >= begins_at
+        if runs[one.run_id].outcome is Outcome.INTERRUPTED
+        if runs[one.run_id].occurrence is None
+    }.values()
+
+
+def _divided(
+    lines: Iterable[Line],
+    decided: Mapping[RunId, list[_Mark]],
+    latest: RunId | None,
+    resets: int,
+) -> Iterator[Line]:
+    """Yield lines in parts; ``latest``: the run of the last turn, ``resets``: their first epoch."""
+    is_known = False  # the answer to /new says it already
+    for line in lines:
+        one = line.entry
+        is_last = latest is not None and one.run_id == latest
+        parts = _parts(
+            replace(line, is_last=is_last), decided.get(line.run.id, []) if line.run else []
+        )
+        first, *rest = [part for part in parts if part.words or part.calls or part.is_end]
+        yield replace(first, is_fresh=one.resets > resets and not is_known)
+        yield from rest
+        resets = max(resets, one.resets)
         is_known = not line.is_remembered and (is_known or line.text == texts.NEW_SESSION)
-        is_last = latest is not None and line.entry.run_id == latest
-        placed.append(replace(line, is_last=is_last, is_fresh=is_fresh))
-    return _named(placed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """What stands between the words of a run: a tool call, or an answered question about one.
+
+    Args:
+        place: How many characters the run had said before it.
+        key: The order of those at one place.
+    """
+
+    place: int
+    key: tuple[datetime, str]
+    what: ToolCall | Line
+
+
+def _decided(
+    beside: list[Line],
+    approvals: Iterable[Approval],
+    later: Mapping[RunId, RunId],
+    shown: Collection[RunId],
+) -> tuple[dict[RunId, list[_Mark]], list[Line]]:
+    """Return the answered questions of shown runs, by the run that went on, and what else there is.
+
+    A line of an answer came at the moment of the answer.
+    """
+    by_time: dict[datetime, list[Approval]] = {}
+    for asked in approvals:
+        if asked.decided_at is not None:
+            by_time.setdefault(asked.decided_at, []).append(asked)
+    found: dict[RunId, list[_Mark]] = {}
+    others: list[Line] = []
+    for line in beside:
+        same = by_time.get(line.entry.at) if line.is_answered else None
+        if not same:
+            others.append(line)
+            continue
+        one = same.pop(0)
+        run = one.run_id
+        while run in later:
+            run = later[run]
+        if run not in shown:
+            others.append(line)
+            continue
+        mark = _Mark(len(one.context.said), (one.asked_at, one.id), line)
+        found.setdefault(run, []).append(mark)
+    return found, others
+
+
+def _parts(line: Line, decided: Iterable[_Mark]) -> Iterator[Line]:
+    """Yield a line in parts, with the calls of its run and answered questions at their places.
+
+    What has no known place in the words stands above all that follows. What belongs to a run that
+    has no entry yet stands below the message that it answers.
+    """
+    run, text, since = line.run, line.text, 0
+    tools = run.tools[:MOST_CALLS] if run else ()
+    marks = [*decided, *(_Mark(one.text_before, (one.started_at, ""), one) for one in tools)]
+    is_answer = line.entry.entry.role is Role.ASSISTANT
+    is_divided = (line.is_remembered or line.is_asking) and not line.origin
+    bare = replace(line, words="", problem="", is_end=False)
+    calls: list[ToolCall] = []
+    if not is_answer:
+        yield replace(line, words=text)
+    for mark in sorted(marks, key=attrgetter("place", "key")):
+        at = mark.place
+        is_between = is_divided and (text[at : at + 2] == "\n\n" or at == len(text))
+        if at > since and (is_between or not is_answer):
+            words = text[since:at].strip("\n") if is_answer else ""
+            yield replace(bare, words=words, calls=tuple(calls), is_first=since == 0)
+            calls, since = [], at
+        if isinstance(mark.what, ToolCall):
+            calls.append(mark.what)
+            continue
+        yield replace(bare, calls=tuple(calls))
+        yield replace(mark.what, words=mark.what.text, run=run, place=at)
+        calls = []
+    words = text[since:].strip("\n") if is_answer else ""
+    is_end = is_answer and (bool(words) or not line.is_asking)
+    end = line if is_answer else bare
+    yield replace(end, words=words, calls=tuple(calls), is_first=since == 0, is_end=is_end)
 
 
 def _named(lines: Iterable[Line]) -> list[Line]:
@@ -220,6 +330,10 @@ def _named(lines: Iterable[Line]) -> list[Line]:
     found: dict[str, Line] = {}
     for line in lines:
         one = line.entry
+        if line.run and not (line.words or line.is_end):
+            name = f"tools-{line.run.id}-{line.run.tools.index(line.calls[0])}"
+            found[name] = replace(line, id=name)
+            continue
         own = (line.message and f"say-{line.message}") or (line.receipt and f"said-{line.receipt}")
         name = own or f"{one.entry.role}-{one.run_id or one.at.timestamp()}"
         number = next(each for each in count() if (f"{name}.{each}" if each else name) not in found)
@@ -269,7 +383,7 @@ def _missing(one: Unanswered, run: StoredRun | None) -> Line:
         why = _DROPPED.get(one.reason, (one.reason or "").replace("_", " "))
         problem = f"Dropped: {why}." if why else "Dropped."
     return Line(
-        StoredEntry(entry, one.received_at, one.run_id),
+        StoredEntry(entry, one.received_at, one.run_id or one.asking_run),
         run,
         problem,
         is_over and one.outcome in _QUIET,
@@ -340,6 +454,11 @@ def _asides(
             is_answered=text != one.text,
         )
     return list(found.values())
+
+
+def is_answered(one: Aside) -> bool:
+    """Return whether it is an answered question about a tool call of this conversation."""
+    return approval_texts.without_question(one.text) != one.text
 
 
 def own_id(one: Unanswered) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from operator import attrgetter
 from typing import Final
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
@@ -20,15 +21,15 @@ from goclaw_py.core.errors import ApprovalClosed, NotFound, UnknownZone
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import Attachment, Role
 from goclaw_py.core.session_keys import MAX_TITLE_CHARS, chat_of
-from goclaw_py.core.text import truncate
+from goclaw_py.core.text import truncate, truncate_middle
 from goclaw_py.core.time.zones import zone
 from goclaw_py.operations.approvals.page import LABELS
 from goclaw_py.operations.sessions.operations import QueueView
-from goclaw_py.records import ApprovalQuery, RunQuery, StoredEntry
+from goclaw_py.records import ApprovalQuery, RunQuery, StoredEntry, ToolCall
 from goclaw_py.schedule.jobs.models import MAX_TEXT_CHARS
 from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation, by_day
 from goclaw_py.web.pages.chat.files import file_address, is_picture
-from goclaw_py.web.pages.chat.lines import AFRESH, MOST_CALLS, SHOWN, Line, lines_of, own_id
+from goclaw_py.web.pages.chat.lines import AFRESH, SHOWN, Line, is_answered, lines_of, own_id
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
@@ -40,6 +41,12 @@ _READS: Final = 3
 _MOST_SHOWN: Final = 800
 """The most entries of the history that are shown."""
 _MAX_SEARCH_CHARS: Final = 256
+_LINES_SHOWN: Final = 4
+_CHARS_SHOWN: Final = 200
+"""What is shown at first of an argument of a call that waits for an answer."""
+_FEW_CHARS: Final = 40
+"""As many characters more are shown, too."""
+_GIVEN_CHARS: Final = 80
 
 _PROMPTS: Final = (
     "What can you do for me?",
@@ -105,12 +112,15 @@ class _ChatPages:
             "is_new": here.session is None and not search,
             **_waiting(queue),
             "is_busy": queue is not None and bool(queue.running or queue.messages),
-            "asking": [one for one in waiting if one.session == key],
+            "asking": sorted(
+                (one for one in waiting if one.session == key), key=attrgetter("asked_at", "id")
+            ),
             "asks": {one.session for one in waiting},
             "guest": guest,
             "labels": LABELS,
             "about": approval_texts.about,
             "arguments": approval_texts.arguments,
+            "folded": _folded,
             "agents": self._conversations.agents,
             "is_offline": self._parts.agents.get(here.agent) == "offline",
             "default_agent": self._parts.default,
@@ -162,8 +172,9 @@ class _ChatPages:
             "guest": guest,
             "file_address": partial(file_address, guest=bool(guest)),
             "is_picture": is_picture,
-            "most_calls": MOST_CALLS,
             "afresh": AFRESH,
+            "given": _given,
+            "arguments": approval_texts.arguments,
         }
         if here.session is None:
             return {**facts, "lines": [], "is_cut": False, **_waiting(None)}
@@ -183,13 +194,18 @@ class _ChatPages:
             reads += 1
             if reads == _READS or waited == [one.id for one in queue.messages]:
                 break
+        asked: list[Approval] = []
+        if any(one.asking_run for one in queue.messages) or any(map(is_answered, asides)):
+            asked = await self._control.approvals.list(
+                ApprovalQuery(key, waiting=False, limit=shown)
+            )
         has_earlier = len(history) == shown
-        is_reset = not here.session.entries
         return {
             **facts,
             "lines": lines_of(
-                history, runs, queue, asides, has_earlier=has_earlier, is_reset=is_reset
+                history, runs, queue, asides, approvals=asked, has_earlier=has_earlier
             ),
+            "is_reset": not here.session.entries,
             "is_cut": has_earlier,
             **_waiting(queue),
         }
@@ -270,6 +286,17 @@ class _ChatPages:
     async def _stored(self, query: Query) -> StoredConversation:
         """Return the named conversation. Raises ``NotFound`` if nothing was said in it."""
         return await self._conversations.stored(self._conversations.name(query))
+
+
+def _folded(value: str) -> tuple[str, str]:
+    """Return the first lines of a value, which leave room for the buttons below, and the rest."""
+    first = "".join(value.splitlines(keepends=True)[:_LINES_SHOWN])[:_CHARS_SHOWN]
+    return (first, value[len(first) :]) if len(value) > len(first) + _FEW_CHARS else (value, "")
+
+
+def _given(call: ToolCall) -> str:
+    """Return the arguments of a call in a few words, such as ``path: notes.txt``."""
+    return truncate_middle(approval_texts.arguments_line(call.arguments), _GIVEN_CHARS)
 
 
 def _waiting(queue: QueueView | None) -> Facts:

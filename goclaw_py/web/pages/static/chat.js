@@ -7,13 +7,14 @@ const [log, talk, doing, text, link, form, tray, picked] = ["log", "talk", "doin
 const { chat, agent } = box.dataset;
 const base = `/api/chat/${encodeURIComponent(chat)}`;
 const working = new Set(); // runs in progress
-const drafts = new Map(); // run id → the line in which its words arrive
+const drafts = new Map(); // run id → its words so far
 const sent = new Map(); // the id of a message that the server may not show yet → its line, and when it was taken
 const given = new Map(); // the id of a message → the list of its files, with pictures
 const open = new Map(); // receipt → the message, whose buttons can be pressed
 const heardOf = new Set(); // receipts of messages that were heard, for those that are said again
 const choice = box.dataset.guest ? {} : { agent }; // a guest chooses no agent
 const hasTouch = matchMedia("(pointer: coarse)").matches; // its keyboard has no Shift with Enter
+const field = hasTouch ? log : text; // on a phone a keyboard would cover the conversation
 const wait = (ms) => new Promise((go) => setTimeout(go, ms));
 const items = (query) => [...talk.querySelectorAll(query)];
 
@@ -51,31 +52,30 @@ function image(file) {
 // A line that the server does not show yet.
 function lineOf(role, id, ...inside) {
   const head = element("p", { className: "by" }, element("strong", { textContent: role === "user" ? "You" : agent }));
-  at("begin")?.remove();
   return element("li", { className: role, id }, head, ...inside, element("small", { className: "place" }));
 }
 
 // Shows an answer in progress as the server formats it; before that, and if it fails, as it is.
-async function format(item, words) {
-  item.dataset.text = words;
+async function format(item) {
   item.ariaBusy = "true";
   const body = item.querySelector(".words");
-  if (!body.hasChildNodes()) body.textContent = words;
-  if (item.dataset.formatting) return;
-  item.dataset.formatting = "yes";
-  for (let done = null; done !== item.dataset.text && item.isConnected; ) {
-    done = item.dataset.text;
-    const answer = await fetch("/chat/markdown", { method: "POST", body: new URLSearchParams({ text: done }) }).catch(() => null);
+  if (!body.hasChildNodes()) body.textContent = item.dataset.text;
+  if (item.isFormatting) return;
+  item.isFormatting = true;
+  while (item.isConnected && item.formatted !== item.dataset.text) {
+    const words = (item.formatted = item.dataset.text);
+    const answer = await fetch("/chat/markdown", { method: "POST", body: new URLSearchParams({ text: words }) }).catch(() => null);
     // Whoever is not signed in any more is sent elsewhere.
     const html = answer?.ok && !answer.redirected ? await answer.text().catch(() => null) : null;
-    if (html === null) body.textContent = done;
+    if (!item.ariaBusy) break; // the whole answer has come
+    if (html === null) body.textContent = words;
     else body.innerHTML = html;
     body.classList.toggle("plain", html === null);
     addCopies(body);
     // A long text is formatted less often: each time it is all of it.
-    await wait(100 + done.length / 10);
+    await wait(100 + words.length / 10);
   }
-  delete item.dataset.formatting;
+  item.isFormatting = false;
 }
 
 function addCopies(root) {
@@ -337,7 +337,7 @@ let isAnswered = false; // until the question has gone: then the next one has th
 function focusNext() {
   if (!isAnswered || document.activeElement !== document.body) return;
   isAnswered = false;
-  (document.querySelector(".ask button") ?? (hasTouch ? log : text)).focus();
+  (document.querySelector(".ask button") ?? field).focus();
 }
 
 // ---------------------------------------------------------------- notifications
@@ -396,17 +396,10 @@ const events = {
     changed();
   },
   run_text: ({ run_id, text: words }) => {
-    let item = drafts.get(run_id);
-    if (!item) {
-      // What an interrupted run has said is said again by the run that goes on.
-      for (const [run, old] of drafts) if (old.isStale && drafts.delete(run)) old.remove();
-      item = lineOf("assistant", `assistant-${run_id}`, element("div", { className: "words plain" }));
-      item.dataset.of = run_id;
-      placeDraft(talk, run_id, item);
-      drafts.set(run_id, item);
-    }
-    format(item, (item.isStale ? "" : item.dataset.text ?? "") + words);
-    item.isStale = false;
+    // What was interrupted is said again: by the run that goes on, or after a reconnection.
+    for (const [run, { isStale }] of drafts) if (isStale && drafts.delete(run)) for (const item of items(`[data-of="${run}"][aria-busy]`)) item.remove();
+    drafts.set(run_id, { words: (drafts.get(run_id)?.words ?? "") + words });
+    showDraft(talk, run_id);
   },
   run_tool: ({ name, ok }) => {
     doing.textContent = ok === null ? `The agent uses ${name}…` : "The agent is working…";
@@ -418,13 +411,13 @@ const events = {
   run_ended: ({ run_id, outcome }) => {
     doing.textContent = "";
     working.delete(run_id);
-    const item = drafts.get(run_id);
-    if (item && outcome === "interrupted") item.isStale = true;
-    else if (item) item.endedAt = performance.now();
+    const draft = drafts.get(run_id);
+    if (draft && outcome === "interrupted") draft.isStale = true;
+    else if (draft) draft.endedAt = performance.now();
     changed();
   },
   said: ({ receipt, text: words, run_id, file, buttons, replaces }) => {
-    const isOfStop = stops && !run_id;
+    const isOfStop = stops && !run_id && !replaces; // a question that is stopped says it, too
     if (isOfStop) [stops, doing.textContent] = [false, words];
     else if (!heardOf.has(receipt)) notifyOf(words || file?.name || "", receipt);
     heardOf.add(receipt);
@@ -453,25 +446,41 @@ const events = {
 
 const runOf = ({ dataset }) => dataset.of ?? dataset.tools;
 
-// Below the other lines of its run.
-function placeDraft(lines, run, item) {
-  const last = [...lines.children].findLast((one) => runOf(one) === run);
-  if (last) last.after(item);
-  else lines.append(item);
+// An answer in progress, divided by its calls as the server divides it later.
+function showDraft(lines, run) {
+  const own = [...lines.children].filter((one) => runOf(one) === run && !one.ariaBusy);
+  const chars = [...drafts.get(run).words]; // as the server counts them
+  let [since, number] = [0, 0];
+  for (const call of [...own, null]) {
+    const until = call ? Number(call.dataset.at) : chars.length;
+    if (!(until > since && until <= chars.length)) continue;
+    const words = chars.slice(since, until).join("");
+    since = until;
+    if (!words.trim()) continue;
+    const id = `assistant-${run}${number ? `.${number}` : ""}`;
+    const old = at(id);
+    const item = (lines === talk ? old : old?.cloneNode(true)) ?? lineOf("assistant", id, element("div", { className: "words plain" }));
+    if (number++) item.querySelector(".by")?.remove();
+    item.className = call ? "" : "assistant";
+    Object.assign(item.dataset, { of: run, text: words });
+    if (item.parentNode !== lines) {
+      if (call) call.before(item);
+      else if (own.length) own.at(-1).after(item);
+      else lines.append(item);
+    }
+    format(item);
+  }
 }
 
 function showLines(lines, askedAt) {
   const all = [...lines.children];
-  for (const [run, item] of drafts) {
+  for (const [run, { isStale, endedAt }] of drafts) {
     const stored = all.filter(({ dataset }) => dataset.of === run);
     // What was stopped may be stored without an answer.
-    const isOver = stored.some((one) => one.matches(".assistant") || one.querySelector(":scope > :is(.problem, .hint)"));
-    const isLost = item.isStale && at("waits").dataset.busy !== "yes";
-    if (isOver || isLost || askedAt - item.endedAt > 5000) drafts.delete(run);
-    else {
-      placeDraft(lines, run, item.cloneNode(true));
-      if (item.isStale && !document.querySelector(".ask")) doing.textContent ||= "The answer was interrupted. It begins again.";
-    }
+    const isOver = stored.some((one) => one.matches(".assistant") || one.querySelector(":scope > :is(.words, .problem, .hint)"));
+    const isLost = isStale && at("waits").dataset.busy !== "yes";
+    if (isOver || isLost || askedAt - endedAt > 5000) drafts.delete(run);
+    else showDraft(lines, run);
   }
   for (const [id, { item, takenAt }] of sent) {
     const run = item.dataset.of;
@@ -498,7 +507,7 @@ function showLines(lines, askedAt) {
   lines.replaceChildren(...lines.children);
   if (talk.hasChildNodes() && !lines.hasChildNodes()) doing.textContent = "This conversation was deleted.";
   morph(talk, lines);
-  if (talk.hasChildNodes()) at("begin")?.remove();
+  for (const run of drafts.keys()) showDraft(talk, run);
 }
 
 // The run of a message has begun, also if the server did not know it yet.
@@ -564,6 +573,7 @@ function showPlace(item, words) {
 // Send becomes Stop while something runs; what is typed can be sent meanwhile.
 function showStop() {
   const isBusy = working.size > 0 || at("waits").dataset.busy === "yes";
+  if (!isBusy && document.activeElement === at("stop")) field.focus();
   box.classList.toggle("busy", isBusy);
   at("stop").hidden = !isBusy;
   at("send").hidden = isBusy && !text.value.trim() && !attached.size;
@@ -590,7 +600,7 @@ document.addEventListener("part", () => {
 function connected() {
   // The end of a run may have been missed, and what is in progress comes again.
   doing.textContent = "";
-  for (const item of drafts.values()) item.isStale = true;
+  for (const draft of drafts.values()) draft.isStale = true;
   for (const some of [working, open]) some.clear();
   changed();
   return ["live", false];
@@ -724,4 +734,5 @@ form.hidden = false;
 // What a form has done is seen in the conversation.
 setTimeout(() => document.querySelector("main > .notice")?.remove(), 6000);
 typed();
-if (!hasTouch) text.focus(); // on a phone a keyboard would cover the conversation
+at("list").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+if (!hasTouch) text.focus();

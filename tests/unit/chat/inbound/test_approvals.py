@@ -141,6 +141,8 @@ async def test_the_answer_after_a_decision_is_a_message_of_its_own() -> None:
     async with replying(ScriptedAgent(otherwise=lambda _: Do(pay))) as (gateway, channel):
         await until(lambda: bool(channel.sent))
         (asked,) = channel.sent
+        (stored,) = await gateway.store.approvals()
+        assert stored.context.said == "let me see", "a page shows it while the run waits"
         await until(lambda: channel.deleted == {"draft-1"})
         await gateway.gateway.accept([press(asked, "once")])
         await until(lambda: "let me see: paid" in channel.visible())

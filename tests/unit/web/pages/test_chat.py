@@ -16,7 +16,7 @@ import pytest
 
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.approvals import Decision
-from goclaw_py.core.ids import AgentName, RunId
+from goclaw_py.core.ids import AgentName, ApprovalId, RunId
 from goclaw_py.core.messages import FileKind, HistoryEntry, OutFile, Role
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import NOT_MADE
@@ -134,6 +134,7 @@ def test_a_conversation_has_its_messages_without_an_answer_in_their_places() -> 
     waits = Unanswered(8, said(8, "waits"), None, NOW + timedelta(seconds=9))
     queue = replace(QUEUE, unanswered=(lost, known), messages=(waits,))
     lines = lines_of(history, [failed, replace(failed, id=RunId("r2"))], queue)
+    lines = [line for line in lines if line.is_end]
     assert [(line.entry.entry.text, line.problem) for line in lines] == [
         ("ask", ""), ("(failed)", texts.FAILED), ("lost", texts.LOST), ("waits", ""),
     ]  # fmt: skip
@@ -260,9 +261,9 @@ def test_what_was_said_before_a_new_conversation_stays_above_a_line() -> None:
     asides += [aside(Role.ASSISTANT, "Forgotten.", 6)]
     above = ["ask", "answer", "/status", "dropped 4", "/New", "Forgotten."]
     dropped = replace(QUEUE, messages=(), unanswered=(a_dropped(4, 4),))
-    lines = lines_of(history, [], dropped, asides, is_reset=True)
+    lines = lines_of(history, [], dropped, asides)
     assert [line.text for line in lines] == above
-    assert not any(line.is_last or line.is_fresh for line in lines), "none can be undone"
+    assert not any(line.is_fresh for line in lines)
     history += [replace(entry(Role.USER, "who", 7, later), resets=1)]
     history += [replace(entry(Role.ASSISTANT, "Ann", 8, later), resets=1)]
     lines = lines_of(history, [], dropped, asides)
@@ -292,10 +293,95 @@ def test_calls_stand_between_the_words_before_and_after_them(
     calls = [ToolCall("read", "{}", NOW, ok=True, text_before=at) for at in places]
     run = replace(ENDED, outcome=Outcome.COMPLETED, reason=None, tools=tuple(calls))
     history = [entry(Role.USER, "ask", 1), entry(Role.ASSISTANT, answer, 2)]
-    line = lines_of(history, [run], None)[-1]
-    assert [(len(found), words) for found, words in line.parts] == parts
-    shown = [call for found, _ in line.parts for call in found]
-    assert shown == calls, "each once, in order"
+    lines = lines_of(history, [run], None)[1:]
+    assert [(len(line.calls), line.words) for line in lines] == parts
+    assert [call for line in lines for call in line.calls] == calls, "each once, in order"
+    assert [line.is_first for line in lines] == [not at for at, _ in enumerate(lines)]
+    assert [line.is_end for line in lines] == [line is lines[-1] for line in lines]
+
+
+def _named_calls(*facts: tuple[str, int, int]) -> tuple[ToolCall, ...]:
+    """Calls that returned: their names, places in the words, and seconds after ``NOW``."""
+    return tuple(
+        ToolCall(name, "{}", NOW + timedelta(seconds=at), ok=True, text_before=place)
+        for name, place, at in facts
+    )
+
+
+BEFORE = "I look.\n\nI write two."
+AFTER = f"{BEFORE}\n\nDone."
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("asks", ["say: write", "I look.", "look", "I write two."]),
+        ("half", ["say: write", "I look.", "look", "I write two.", "May I call b? 2"]),
+        ("answered", ["say: write", "I look.", "look", "I write two.", "May I call a? 1",
+                      "May I call b? 2"]),
+        ("goes on", ["say: write", "look", "May I call a? 1", "May I call b? 2", "a b"]),
+        ("done", ["say: write", "I look.", "look", "I write two.", "May I call a? 1",
+                  "May I call b? 2", "a b", "Done."]),
+        ("stopped", ["say: write", "I look.", "look", "I write two."]),
+    ],
+)  # fmt: skip
+def test_words_calls_and_answers_stand_in_the_order_of_the_run(
+    state: str, expected: list[str]
+) -> None:
+    """Found by use: words before a question vanished, and answers stood in the order of clicks."""
+    later = RunId("r2")
+    asked = replace(
+        ENDED, outcome=Outcome.INTERRUPTED, reason=Reason.APPROVAL, error=None,
+        tools=_named_calls(("look", 7, 2)),
+    )  # fmt: skip
+    goes_on = replace(
+        asked, id=later, follows=RUN_ID, outcome=None, reason=None,
+        started_at=NOW + timedelta(seconds=9),
+        tools=_named_calls(("a", len(BEFORE), 10), ("b", len(BEFORE), 11)),
+    )  # fmt: skip
+    context = replace(PAY.context, said=BEFORE)
+    asks = [
+        replace(
+            PAY, id=ApprovalId(name), run_id=RUN_ID, context=context,
+            asked_at=NOW + timedelta(seconds=3),
+            request=replace(PAY.request, tool=name),
+        )
+        for name in "ab"
+    ]  # fmt: skip
+    asides, history = [], []
+    # The second one is answered first.
+    for number, at in ((1, 4), (0, 5)) if state not in ("asks", "stopped") else ():
+        if (state, number) == ("half", 0):
+            continue
+        asks[number] = replace(
+            asks[number], decision=Decision.ONCE, decided_at=NOW + timedelta(seconds=at)
+        )
+        text = f"🔐 May I call this tool?\n\n{'ab'[number]}\n\n✅ Allowed once by {number + 1}."
+        asides.append(aside(Role.ASSISTANT, text, at))
+    waits = Unanswered(5, said(5, "write"), None, NOW + timedelta(seconds=1))
+    if state in ("asks", "half"):
+        waits = replace(waits, asking_run=RUN_ID)
+    elif state == "goes on":
+        waits = replace(waits, run_id=later)
+    runs = [goes_on, asked] if state in ("goes on", "done") else [asked]
+    if state in ("done", "stopped"):
+        words = AFTER if state == "done" else texts.interrupted_reply(BEFORE, Outcome.CANCELLED)
+        run = later if state == "done" else RUN_ID
+        history = [entry(Role.USER, "write", 1, run), entry(Role.ASSISTANT, words, 12, run)]
+        runs[0] = replace(runs[0], outcome=Outcome.COMPLETED) if state == "done" else runs[0]
+    queue = replace(QUEUE, messages=() if history else (waits,), unanswered=())
+    lines = lines_of(history, runs, queue, asides, approvals=asks[::-1])
+    shown: list[str] = []
+    for line in lines:
+        shown += filter(None, [" ".join(call.name for call in line.calls)])
+        by = "say: " if line.entry.entry.role is Role.USER else ""
+        words = line.words.replace("✅ Allowed once by ", "").rstrip(".") + "."
+        shown += (
+            [by + (words.rstrip(".") if line.is_answered or by else words)] if line.words else []
+        )
+    assert shown == expected
+    assert len({line.id for line in lines}) == len(lines)
+    assert [line.place for line in lines if line.is_answered] == [len(BEFORE)] * len(asides)
 
 
 def a_dropped(number: int, after_s: int, reason: Reason | None = Reason.STOPPED) -> Unanswered:
@@ -331,7 +417,7 @@ def test_a_dropped_message_stays_where_it_came(
     begun = replace(a_dropped(1, 1, reason), run_id=RUN_ID)
     working = replace(ENDED, outcome=None, finished_at=None)
     lines = lines_of([], [working], replace(QUEUE, messages=(), unanswered=(begun,)))
-    assert [line.problem for line in lines] == [""], "its run says how it ended"
+    assert [line.problem for line in lines if line.is_end] == [""], "its run says how it ended"
     assert not any(line.is_dropped for line in lines_of(history, [], dropped, has_earlier=True))
 
 
@@ -382,7 +468,7 @@ def test_a_run_that_failed_is_explained_once_below_what_it_has_answered(
         aside(Role.ASSISTANT, text, 3 + number, f"m{number}", run_id=RUN_ID)
         for number, text in enumerate(told)
     ]
-    found = lines_of(history, [failed], None, beside)
+    found = [line for line in lines_of(history, [failed], None, beside) if line.is_end]
     assert [(line.text, line.problem) for line in found] == [("ask", ""), *lines]
     assert found[1].run == failed, "its tool calls are shown"
     explained = next(line for line in found if line.problem)
@@ -465,6 +551,15 @@ async def test_a_message_that_is_answered_while_the_page_is_made_stands_there_on
     assert text.count("quick one</pre>") == 1
 
 
+@pytest.mark.parametrize("entries", [2, 0])
+async def test_no_turn_from_before_a_reset_can_be_undone(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, entries: int
+) -> None:
+    monkeypatch.setattr(fakes, "FULL", replace(fakes.FULL, entries=entries))
+    talk = (await browser.get("/chat/talk?name=local")).text
+    assert ("data-last" in talk) == bool(entries)
+
+
 async def test_a_new_conversation_is_empty_and_lists_the_others(browser: Browser) -> None:
     text = await browser.says(
         "/chat?name=fresh", "What can main do for you?", "New conversation</a>"
@@ -496,11 +591,11 @@ async def test_the_list_marks_conversations_that_ask(
 
 
 async def test_a_question_shows_all_of_a_long_value(browser: Browser, control: FakeControl) -> None:
-    value = "x" * 600 + "y" * 5_000
+    value = "x" * 200 + "y" * 5_000
     request = replace(PAY.request, arguments=json.dumps({"to": value}))
     control.questions.asked = [replace(PAY, session=fakes.SESSION, request=request)]
     page = await browser.says("/chat?name=local", "Show all: 5,000 more characters")
-    dd = page.partition("<dd>")[2].partition("</dd>")[0]
+    dd = page.partition("panel ask")[2].partition("<dd>")[2].partition("</dd>")[0]
     assert re.sub(r"<summary>.*</summary>|<.*?>", "", dd) == value
 
 
