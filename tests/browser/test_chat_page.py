@@ -101,10 +101,12 @@ def test_an_example_fills_the_input(sized: Page) -> None:
 
 
 def test_send_becomes_stop_while_something_runs(sized: Page, dash: Dashboard) -> None:
-    send(sized, "slow 600")
+    sized.get_by_label("Message").fill("slow 600")
+    press(sized, "Send")
     stop, start = sized.locator("#stop"), sized.locator("#send")
     expect(stop).to_be_visible()
     expect(start).to_be_hidden()
+    expect(sized.locator(":is(#text, #log):focus")).to_have_count(1)
     sized.get_by_label("Message").fill("and this")
     expect(start).to_be_visible()
     sized.get_by_label("Message").fill("")
@@ -114,6 +116,7 @@ def test_send_becomes_stop_while_something_runs(sized: Page, dash: Dashboard) ->
     stop.click()
     expect(start).to_be_visible()
     expect(stop).to_be_hidden()
+    expect(sized.locator(":is(#text, #log):focus")).to_have_count(1)
     assert dash.ended(sized.url.partition("name=")[2]) == "cancelled"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import subprocess
@@ -300,7 +301,7 @@ def test_a_question_of_a_tool_is_answered_in_the_chat_by_keyboard(
         page.keyboard.press("Enter")
         expect(card).to_have_count(0)
         expect(page.get_by_label("Message")).to_be_focused()
-        answered = page.locator("li.assistant:not([data-of]) .words")
+        answered = page.locator("#talk > .hint")
         words = "🚫 Denied by " if decision == "Deny" else "✅ Allowed once by "
         last = page.locator("li.assistant[data-of] .words").last
         for _ in range(2):
@@ -308,8 +309,44 @@ def test_a_question_of_a_tool_is_answered_in_the_chat_by_keyboard(
             expect(answered).to_have_text(
                 re.compile(f"^May I call write_file [^\\n]+{words}[^\\n]+$")
             )
-            first = page.locator("#talk > li.assistant:not([hidden]) .words").first
-            expect(first).to_contain_text(words.strip())
+            expect(page.locator("#talk > .hint ~ li .words").last).to_be_visible()
+            page.reload()
+            live(page)
+
+
+def test_words_calls_and_questions_stand_in_their_order_live_and_after_a_reload(
+    asking: str, chromium: Any
+) -> None:
+    """Found by use: what was said before a question vanished, and cards stood in any order."""
+    calls = [["write_file", {"path": name, "text": "x\n" * 30}] for name in ("a.txt", "b.txt")]
+    steps = [
+        ["I look.\n\n", 0, [["read_file", {"path": "c.txt"}]]],
+        ["I write.\n\n", 0, calls],
+        ["Done.", 0, []],
+    ]
+    order = ["I look", "read_file c.txt", "I write"]
+    with visit(chromium, asking, PHONE) as (context, _):
+        page = context.new_page()
+        page.goto("/chat/new")
+        live(page)
+        page.get_by_label("Message").fill(f"walk {json.dumps(steps)}")
+        press(page, "Send")
+        cards = page.get_by_role("region", name="May the agent do this? write_file")
+        shown = page.locator("#talk > li:not(.user)")
+        for _ in range(2):
+            expect(cards).to_contain_text(["a.txt", "b.txt"])
+            expect(shown).to_contain_text(order)
+            for name in ("Allow once", "Deny"):
+                expect(cards.first.get_by_role("button", name=name)).to_be_in_viewport()
+            expect(cards.first.get_by_role("heading")).to_be_in_viewport()
+            page.reload()
+            live(page)
+        for number in (1, 0):
+            press(cards.nth(number), "Allow once")
+            expect(cards).to_have_count(number)
+        order += ["a.txt)? ✅ Allowed", "b.txt)? ✅ Allowed", "write_file a.txt", "Done."]
+        for _ in range(2):
+            expect(shown).to_contain_text(order)
             page.reload()
             live(page)
 

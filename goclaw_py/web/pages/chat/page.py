@@ -21,7 +21,7 @@ from goclaw_py.core.errors import ApprovalClosed, NotFound, UnknownZone
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import Attachment, Role
 from goclaw_py.core.session_keys import MAX_TITLE_CHARS, chat_of
-from goclaw_py.core.text import truncate, truncate_middle
+from goclaw_py.core.text import truncate, visible_line
 from goclaw_py.core.time.zones import zone
 from goclaw_py.operations.approvals.page import LABELS
 from goclaw_py.operations.sessions.operations import QueueView
@@ -291,12 +291,17 @@ class _ChatPages:
 def _folded(value: str) -> tuple[str, str]:
     """Return the first lines of a value, which leave room for the buttons below, and the rest."""
     first = "".join(value.splitlines(keepends=True)[:_LINES_SHOWN])[:_CHARS_SHOWN]
+    end = first.rfind(" ", len(first) - _FEW_CHARS) + 1 if len(first) == _CHARS_SHOWN else 0
+    first = first[:end] or first
     return (first, value[len(first) :]) if len(value) > len(first) + _FEW_CHARS else (value, "")
 
 
 def _given(call: ToolCall) -> str:
-    """Return the arguments of a call in a few words, such as ``path: notes.txt``."""
-    return truncate_middle(approval_texts.arguments_line(call.arguments), _GIVEN_CHARS)
+    """Return the short arguments of a call, such as ``to: ann, amount: 5``, or the only one."""
+    given = approval_texts.arguments(call.arguments)
+    short = [one for one in given if one[1] and visible_line(one[1][:_GIVEN_CHARS]) == one[1]]
+    words = [short[0][1]] if len(short) == 1 else [f"{name}: {value}" for name, value in short]
+    return truncate(", ".join(words), _GIVEN_CHARS)
 
 
 def _waiting(queue: QueueView | None) -> Facts:

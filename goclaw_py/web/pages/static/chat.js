@@ -33,7 +33,9 @@ at("newest").addEventListener("click", () => {
 });
 
 function showEnd() {
-  if (isAtEnd) log.scrollTop = log.scrollHeight;
+  if (!isAtEnd) return;
+  log.scrollTop = document.querySelector(".ask")?.offsetTop ?? log.scrollHeight; // questions are read from the first one
+  seenAt = log.scrollTop;
 }
 
 const grown = new ResizeObserver(showEnd); // by a line, a picture that is there, a question
@@ -573,10 +575,11 @@ function showPlace(item, words) {
 // Send becomes Stop while something runs; what is typed can be sent meanwhile.
 function showStop() {
   const isBusy = working.size > 0 || at("waits").dataset.busy === "yes";
-  if (!isBusy && document.activeElement === at("stop")) field.focus();
   box.classList.toggle("busy", isBusy);
+  const focused = document.activeElement;
   at("stop").hidden = !isBusy;
   at("send").hidden = isBusy && !text.value.trim() && !attached.size;
+  if (focused.hidden) field.focus();
 }
 
 // The list shows what has the words in its search; Enter searches what was said.

@@ -599,6 +599,25 @@ async def test_a_question_shows_all_of_a_long_value(browser: Browser, control: F
     assert re.sub(r"<summary>.*</summary>|<.*?>", "", dd) == value
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ('{"path": "notes.txt"}', "notes.txt"),
+        (json.dumps({"path": "a.txt", "content": "two\nlines"}), "a.txt"),
+        (json.dumps({"path": "a.txt", "content": "x" * 81}), "a.txt"),
+        ('{"to": "ann", "amount": 5}', "to: ann, amount: 5"),
+        ("{}", ""),
+        ('{"path": ""}', ""),
+    ],
+)
+async def test_a_tool_call_is_shown_with_its_short_arguments(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, arguments: str, words: str
+) -> None:
+    run = replace(ENDED, tools=(ToolCall("look", arguments, NOW, ok=True),))
+    monkeypatch.setattr(fakes, "ENDED", run)
+    await browser.says("/chat/talk?name=local", f"<strong>look</strong> <bdi>{words}</bdi>")
+
+
 async def test_without_a_name_the_newest_conversation_is_shown(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
