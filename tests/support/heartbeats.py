@@ -54,6 +54,7 @@ class FakeHeartbeats(HeartbeatService):
     route: Route = field(default_factory=lambda: Route(Target("telegram", "default", "ann")))
     no_heartbeat_run: NoHeartbeat | None = None
     current: HeartbeatRun | None = None
+    is_busy: bool = False
     ran: list[AgentName] = field(default_factory=list)
     broken: GoclawError | None = None
     breaks_after: GoclawError | None = None
@@ -124,9 +125,8 @@ class FakeHeartbeats(HeartbeatService):
 
     async def dry_run(self, agent: AgentName) -> DryRunReport:
         self.heart(agent)
-        return DryRunReport(
-            HeartbeatRunStatus.RUNNING, None, "", "\n".join(self.items[agent]), self.route
-        )
+        status = HeartbeatRunStatus.DEFERRED if self.is_busy else HeartbeatRunStatus.RUNNING
+        return DryRunReport(status, None, "", "\n".join(self.items[agent]), self.route)
 
     async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
         self.change(agent, switched=on)

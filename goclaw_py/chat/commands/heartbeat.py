@@ -24,7 +24,7 @@ from goclaw_py.operations.heartbeats.operations import HeartbeatService
 from goclaw_py.records import ChatStore, InboxRow
 from goclaw_py.schedule.heartbeat import chat_texts as words
 from goclaw_py.schedule.heartbeat.checklist.checklist import as_item, open_item
-from goclaw_py.schedule.heartbeat.models import NoHeartbeat
+from goclaw_py.schedule.heartbeat.models import HeartbeatRunStatus, NoHeartbeat
 from goclaw_py.schedule.heartbeat.mute import mute_end
 from goclaw_py.schedule.heartbeat.status_texts import current_run, status_lines, why
 from goclaw_py.schedule.heartbeat.views import GUEST, OWNER, HeartbeatView, Reader
@@ -189,9 +189,12 @@ class HeartbeatCommands:
     async def _now(self, request: _Request) -> str:
         view = await request.view()
         if _has_begun(view, since=request.row.received_at):
-            return words.begun(view)
+            current = view.current
+            waits = current is not None and current.status is HeartbeatRunStatus.DEFERRED
+            return words.begun(view, waits=waits)
         if not view.heartbeat.is_on:
             return words.off(view)
+        report = await request.service.dry_run(request.agent)
         match await request.service.run_now(request.agent):
             case NoHeartbeat.ALREADY_RUNNING:
                 view, reader = await self._read(request)
@@ -200,7 +203,8 @@ class HeartbeatCommands:
                 return words.NOT_CARRIED_OUT
             case _:
                 log.info("heartbeat_run_in_chat", extra=_facts(request))
-                return words.begun(view)
+                waits = report.status is HeartbeatRunStatus.DEFERRED
+                return words.begun(view, waits=waits)
 
     # ------------------------------------------------------------------ mute
 

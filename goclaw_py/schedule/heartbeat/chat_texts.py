@@ -48,10 +48,11 @@ def off(view: HeartbeatView) -> str:
     return OWNER.off_by_settings if view.heartbeat.interval is None else OFF
 
 
-def begun(view: HeartbeatView) -> str:
-    """Return the answer to ``/heartbeat now``."""
+def begun(view: HeartbeatView, *, waits: bool) -> str:
+    """Return the answer to ``/heartbeat now``; ``waits``: the agent is busy."""
     arrives = view.route.target is not None and not view.route.problem
-    return f"A heartbeat run has started. {_HEARD if arrives else _UNHEARD}"
+    begin = "starts when nobody is talking to the agent" if waits else "has started"
+    return f"A heartbeat run {begin}. {_HEARD if arrives else _UNHEARD}"
 
 
 def switched(view: HeartbeatView, zone: ChatZone) -> str:

@@ -303,6 +303,13 @@ async def test_a_run_begins_at_once_by_hand(chats: Chats) -> None:
     assert chats.service.ran == [MAIN_AGENT] * 3
 
 
+async def test_a_run_by_hand_of_a_busy_agent_waits(chats: Chats) -> None:
+    chats.service.is_busy = True
+    answer = await chats.ask("/heartbeat now")
+    assert answer.startswith("A heartbeat run starts when nobody is talking to the agent. You get")
+    assert chats.service.ran == [MAIN_AGENT]
+
+
 async def test_why_no_heartbeat_run_begins_is_told(chats: Chats) -> None:
     for reason, answer in (
         (NoHeartbeat.ALREADY_RUNNING, "A heartbeat run is already in progress."),
