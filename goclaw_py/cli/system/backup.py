@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
     from goclaw_py.app.backup.settings_use import SettingsUse
+    from goclaw_py.config import Settings
 
 Files = Annotated[
     bool, typer.Option("--files/--no-files", help="Include workspaces and the settings file.")
@@ -119,7 +120,7 @@ def restore(
             on_progress=on_progress,
         )
         done = waited_for(work)
-    _show_restored(done, as_json=chosen.as_json)
+    _show_restored(done, settings, as_json=chosen.as_json)
 
 
 def _agree_to_settings(use: SettingsUse, chosen: Choices) -> bool:
@@ -195,23 +196,27 @@ def _files(files: dict[str, int]) -> str:
     return ", ".join(f"{count:,} of {agent}" for agent, count in files.items()) or "none"
 
 
-def _show_restored(done: Restored, *, as_json: bool) -> None:
+def _show_restored(done: Restored, ours: Settings, *, as_json: bool) -> None:
     if as_json:
         from goclaw_py.app.backup.restore import Restored  # noqa: PLC0415
 
         show_json(Restored, done)
         return
-    for line in _restored(done):
+    for line in _restored(done, ours):
         typer.echo(plain(line))
 
 
-def _restored(done: Restored) -> Iterable[str]:
+def _restored(done: Restored, ours: Settings) -> Iterable[str]:
     rows, made = sum(done.backup.tables.values()), clock(done.backup.made_at)
     yield f"restored {rows:,} rows from {made} into the {done.database} database"
     if done.files:
         yield f"restored files: {_files(done.files)}"
     if done.settings is not None:
         yield f"wrote {done.settings}"
+    elif ours.file is None:
+        # A gateway would start without channels and with the offline agent.
+        lacks = "not restored with --no-files" if done.backup.has_settings else "not in this backup"
+        yield f"settings: {lacks}; first copy your goclaw.toml to {ours.home}"
     for name in done.migrated:
         yield f"applied migration {name}"
     yield "next: goclaw run"

@@ -32,6 +32,7 @@ class Work:
 
     there: InTheWay = NOTHING
     failure: Exception | None = None
+    saved: Saved = SAVED
     asked: list[tuple[object, ...]] = field(default_factory=list)
 
     def _note(self, *asked: object) -> None:
@@ -68,7 +69,8 @@ class Work:
         on_progress: OnProgress,
     ) -> Restored:
         self.asked.append(("restore", replace, files, *(["outside"] if outside else [])))
-        return Restored(SAVED, "managed", ("0002_x.up.sql",), {"main": 2}, Path("/h/goclaw.toml"))
+        wrote = Path("/h/goclaw.toml") if files and self.saved.has_settings else None
+        return Restored(self.saved, "managed", ("0002_x.up.sql",), {"main": 2}, wrote)
 
 
 @pytest.fixture
@@ -107,6 +109,24 @@ def test_a_restore_is_told(goclaw: Shell, work: Work) -> None:
     for command in (["backup"], ["restore", "x", "--check"]):
         assert goclaw.data(*command)["file"] == str(FILE)
     assert goclaw.data("restore", "x")["migrated"] == ["0002_x.up.sql"]
+
+
+@pytest.mark.parametrize(
+    ("has_settings", "options", "said"),
+    [
+        (True, (), ""),
+        (True, ("--no-files",), "settings: not restored with --no-files; first copy your"),
+        (False, (), "settings: not in this backup; first copy your goclaw.toml to"),
+    ],
+)
+def test_settings_that_are_not_there_are_missed_before_the_gateway_starts(
+    goclaw: Shell, work: Work, has_settings: bool, options: tuple[str, ...], said: str
+) -> None:
+    work.saved = replace(SAVED, has_settings=has_settings)
+    out = goclaw("restore", "x", *options).out
+    assert ("settings: " in out, said in out) == (bool(said), True)
+    (goclaw.home / "goclaw.toml").write_text("")
+    assert "settings: " not in goclaw("restore", "x", *options).out
 
 
 @pytest.mark.parametrize(("there", "said"), [
