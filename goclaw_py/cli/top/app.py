@@ -25,7 +25,7 @@ from goclaw_py.cli.terminal import is_full_terminal, until_interrupted
 from goclaw_py.cli.top.details import brief_log, details
 from goclaw_py.cli.top.keys import Effect, Shown, TopState, TopTab, keys_of, pressed
 from goclaw_py.cli.top.rates import Counts, Rate, rate_text
-from goclaw_py.cli.top.screen import TopView, screen
+from goclaw_py.cli.top.screen import MOST_ENDED, TopView, screen
 from goclaw_py.core.errors import GoclawError, NotFound
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.outcomes import FAILURES
@@ -49,7 +49,6 @@ _TOTALS_S: Final = 5.0
 _ESC_S: Final = 0.05
 """How long an escape character waits for the rest of a key."""
 
-_MOST_ENDED: Final = 100
 _MOST_LINES: Final = 500
 
 
@@ -179,10 +178,10 @@ class _Viewer:
         """Return the newest runs that have ended, or failed."""
         found: list[StoredRun] = []
         for outcome in FAILURES if tab is TopTab.FAILED else (None,):
-            query = RunQuery(only=RunFilter(outcome=outcome), limit=_MOST_ENDED)
+            query = RunQuery(only=RunFilter(outcome=outcome), limit=MOST_ENDED)
             found += await self._control.runs.list(query)
         found.sort(key=lambda run: run.started_at, reverse=True)
-        return [run for run in found if run.outcome is not None][:_MOST_ENDED]
+        return [run for run in found if run.outcome is not None][:MOST_ENDED]
 
     async def _details(self, view: TopView, run: RunId) -> list[str]:
         live = next((one for one in view.status.runs if one.id == run), None)

@@ -80,6 +80,9 @@ _KEYS: Final = {
     TopTab.LOG: "? keys  q quit  ↑↓ scroll  l all lines  Tab next list",
 }
 _KEYS_OF_RUN: Final = "? keys  Esc back  ↑↓ scroll  s stop  l log"
+MOST_ENDED: Final = 100
+"""The number of ended or failed runs that are read, the newest ones."""
+
 HELP: Final = (
     "1 2 3 4     the lists: runs, ended and failed ones, log",
     "Tab ←→      the next list, the one before",
@@ -239,14 +242,13 @@ def _runs(view: TopView, state: TopState, columns: int, room: int) -> tuple[list
     waiting_rows = min(len(waiting) or 1, max(left - running_rows, 1))
     body = [
         *blank,
-        *_table(_LANES, lanes, None, columns, lane_rows, "no lanes"),
+        *_table(_LANES, lanes, None, (columns, lane_rows), "no lanes"),
         *blank,
         *_table(
             _RUNNING,
             [_running(run, names) for run in running],
             place,
-            columns,
-            running_rows,
+            (columns, running_rows),
             "nothing is running",
         ),
         *blank,
@@ -254,8 +256,7 @@ def _runs(view: TopView, state: TopState, columns: int, room: int) -> tuple[list
             _QUEUED,
             [_waiting(run, names) for run in waiting],
             place - len(running),
-            columns,
-            waiting_rows,
+            (columns, waiting_rows),
             "no run is queued",
         ),
     ]
@@ -268,7 +269,8 @@ def _ended(view: TopView, state: TopState, columns: int, room: int) -> tuple[lis
     names, titles = DisplayNames(view.names), _FAILED if has_failed else _ENDED
     rows = [_end(run, names, view.status.now, has_failed=has_failed) for run in view.ended]
     empty = f"no run has {'failed' if has_failed else 'ended yet'}"
-    body = _table(titles, rows, place_of(state, ids), columns, room - 2, empty)
+    size = columns, room - 2
+    body = _table(titles, rows, place_of(state, ids), size, empty, most=MOST_ENDED)
     active = frozenset(run.id for run in view.status.runs)
     return [_line("", columns), *body], Shown(ids, active & frozenset(ids), max(room - 3, 1))
 
@@ -311,13 +313,19 @@ def _table(
     titles: Sequence[str | Column],
     rows: Sequence[Sequence[str]],
     place: int | None,
-    columns: int,
-    room: int,
+    size: tuple[int, int],
     empty: str,
+    *,
+    most: int = 0,
 ) -> list[Text]:
-    """Return a table of ``room`` rows and its head, in which the row at a place is visible."""
+    """Return a table and its head, in which the row at a place is visible.
+
+    ``size``: its columns and, without the head, its rows; ``most``: the number of the newest rows
+    that are read, 0 if all are.
+    """
     from rich.text import Text  # noqa: PLC0415
 
+    columns, room = size
     mark = "" if place is None else "  "
     chosen = place if place is not None and 0 <= place < len(rows) else None
     shown = len(rows) if len(rows) <= room else max(room - 1, 1)
@@ -331,7 +339,9 @@ def _table(
         text = f"{'> ' if is_chosen else mark}{line}"
         texts.append(_line(text, columns, "reverse" if is_chosen else ""))
     if shown < len(rows) and room > 1:
-        texts.append(Text(f"{mark}… and {len(rows) - shown} more", "dim", no_wrap=True))
+        newest = f" of the newest {most}" if len(rows) == most else ""
+        more = f"{mark}… and {len(rows) - shown} more{newest}"
+        texts.append(Text(more, "dim", no_wrap=True))
     return texts
 
 

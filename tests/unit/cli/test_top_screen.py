@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import termios
 from collections.abc import Iterator
@@ -187,6 +188,14 @@ def test_what_ended_and_failed_are_lists(tab: TopTab, head: str, row: str, none:
     lines = lines_of(TopView(BUSY, NAMES, ended=[FAILED]), 120, state=TopState(tab=tab))
     assert [" ".join(line.split()) for line in lines[6:8]] == [head, row]
     assert none in lines_of(TopView(BUSY), state=TopState(tab=tab))[7]
+
+
+@pytest.mark.parametrize(("ended", "rest"), [(99, ""), (100, " of the newest 100")])
+def test_more_than_the_newest_runs_may_have_ended(ended: int, rest: str) -> None:
+    view = TopView(BUSY, NAMES, ended=[FAILED] * ended)
+    lines = lines_of(view, 120, state=TopState(tab=TopTab.ENDED))
+    (more,) = [line.strip() for line in lines if "… and" in line]
+    assert re.fullmatch(rf"… and \d+ more{rest}", more), more
 
 
 def test_a_line_of_the_log_is_whole() -> None:
