@@ -118,7 +118,7 @@ def _notes(found: UsageReport) -> list[str]:
         runs = f"{found.total.unpriced:,} of {found.total.runs:,} runs"
         notes.append(
             f"{runs} used tokens of unknown price (?), so their cost is missing in the sums.\n"
-            "goclaw doctor lists the models; a token budget limits them, too."
+            "goclaw usage --by model shows of which models; a token budget limits them, too."
         )
     if found.others is not None:
         notes.append("Only the most expensive groups are shown; use fewer days or group keys.")
