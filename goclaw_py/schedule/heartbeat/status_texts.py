@@ -348,10 +348,9 @@ def _unreachable(view: HeartbeatView, reader: Reader) -> str:
 
 def status_lines(view: HeartbeatView, reader: Reader = OPERATOR) -> list[str]:
     """Return the status of a heartbeat in a few lines, which include those of ``why``."""
-    lines = [
-        f"Heartbeat of {view.heartbeat.agent}: {state_words(view, reader)}.",
-        *why(view, reader),
-    ]
+    last, coming = why(view, reader)
+    state = state_words(view, reader, beside=coming)
+    lines = [f"Heartbeat of {view.heartbeat.agent}: {state}.", last, coming]
     if not _unreachable(view, reader):
         lines.append(sentence(f"alerts go {route_words(view.route, view.policy, reader)}"))
     lines.append(spent_words(view, reader))
@@ -361,8 +360,11 @@ def status_lines(view: HeartbeatView, reader: Reader = OPERATOR) -> list[str]:
     return lines
 
 
-def state_words(view: HeartbeatView, reader: Reader = OPERATOR) -> str:
-    """Return whether it is on, how often and in which hours, such as ``on, every 30 minutes``."""
+def state_words(view: HeartbeatView, reader: Reader = OPERATOR, *, beside: str = "") -> str:
+    """Return whether it is on, how often and in which hours, such as ``on, every 30 minutes``.
+
+    ``beside``: what stands there, and need not be repeated.
+    """
     heartbeat, policy = view.heartbeat, view.policy
     if heartbeat.interval is None:
         return "off in the settings"
@@ -372,7 +374,8 @@ def state_words(view: HeartbeatView, reader: Reader = OPERATOR) -> str:
     if heartbeat.switched is False:
         return f"off ({', '.join(words)} when it is on)"
     if heartbeat.muted_until is not None and heartbeat.muted_until > view.now:
-        words.append(f"muted until {reader.time(heartbeat.muted_until, policy.zone, view.now)}")
+        muted = f"muted until {reader.time(heartbeat.muted_until, policy.zone, view.now)}"
+        words.append("muted" if muted in beside else muted)
     return ", ".join(["on", *words])
 
 

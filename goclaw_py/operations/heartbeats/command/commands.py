@@ -322,8 +322,9 @@ def _change(
         show_json(HeartbeatAnswer, answer_of(view))
         return view
 
-    show_text(f"{view.heartbeat.agent}: {said.state_words(view, reader)}")
-    show_text(said.why(view, reader)[1])
+    ahead = said.why(view, reader)[1]
+    show_text(f"{view.heartbeat.agent}: {said.state_words(view, reader, beside=ahead)}")
+    show_text(ahead)
     if not live:
         typer.echo(STORED_ONLY, err=True)
     return view

@@ -144,7 +144,7 @@ def _facts(view: HeartbeatView, reader: Reader, *, live: bool) -> Iterator[tuple
     """Yield the facts of a heartbeat: sentences of chats, without the words of their labels."""
     last, ahead = said.why(view, reader)
     yield "agent", display.cell(view.heartbeat.agent)
-    yield "state", said.state_words(view, reader)
+    yield "state", said.state_words(view, reader, beside=ahead if live else "")
     yield "last", display.cell(last.removeprefix("Last heartbeat run, "))
     due = ahead.removeprefix("The next run is due ")
     yield "next", display.cell(due) if live else "none until a gateway runs here"

@@ -358,6 +358,16 @@ def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None
     assert status_lines(replace(seen, events=1))[-1] == "1 event waits for the next heartbeat run."
 
 
+@pytest.mark.parametrize(("minutes", "state"), [
+    (70, "muted"),
+    (10, "muted until today 09:10 (Europe/Berlin)"),
+])  # fmt: skip
+def test_the_status_says_once_until_when_it_is_muted(minutes: int, state: str) -> None:
+    lines = status_lines(view(muted_until=NINE + timedelta(minutes=minutes)))
+    assert lines[0] == f"Heartbeat of main: on, every 30 minutes, {state}."
+    assert "\n".join(lines).count("muted until") == 1
+
+
 @pytest.mark.parametrize(("facts", "words"), [
     ({"route": Route(None, "x", "nobody spoke")},
      "Used today (UTC): nothing, of at most $1.00 a day; this month: nothing."),
