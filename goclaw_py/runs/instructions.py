@@ -16,7 +16,7 @@ from goclaw_py.core.workspace.files import NotThere, Version, Workspace, Workspa
 
 DEFAULT_FILE: Final = "AGENTS.md"
 MAX_CHARS: Final = 20_000
-_UNREADABLE: Final = "My instructions cannot be read. The operator can find the cause in the log."
+_UNREADABLE: Final = "My instructions cannot be read. My operator can find the cause."
 _MAX_BYTES_A_CHARACTER: Final = 4
 
 

@@ -166,7 +166,7 @@ async def test_a_library_that_is_not_there_is_told_with_its_cure(
 ) -> None:
     monkeypatch.setattr(Provider, "is_installed", property(lambda self: self is not Provider.GROQ))
     error = await fails(agents.make(Provider.GROQ), "say a")
-    assert "the operator must install its library" in error.friendly
+    assert "my operator must install its library" in error.friendly
     assert "pip install 'pydantic-ai-slim[groq]'" in str(error)
 
 
@@ -370,7 +370,9 @@ async def test_a_model_that_reached_its_length_without_a_word_says_so(
     agents: ModelAgents, provider: Provider
 ) -> None:
     error = await fails(agents.make(provider), "short")
-    assert error.friendly == "The model reached its limit of length before it had answered."
+    assert error.friendly == (
+        "The model reached its limit of length before it had answered. Please ask for less."
+    )
 
 
 # ---------------------------------------------------------------------------- odd ends and streams

@@ -199,7 +199,7 @@ async def test_a_response_of_another_shape_is_a_failure_of_the_model(
 ) -> None:
     sent = b"".join(map(packed, events)).decode()
     error = await fails(agents.make(provider), f"raw {json.dumps([sent])}")
-    assert error.friendly == "The model gave an answer that I cannot use."
+    assert error.friendly == "The model gave an answer that I cannot use. Please try again."
     assert "cannot be read" in str(error)
 
 
@@ -255,4 +255,4 @@ async def test_a_response_that_is_nested_too_deep_is_a_failure_of_the_model(
 ) -> None:
     sent = 'data: {"choices": ' + "[" * 100_000
     error = await fails(agents.make(), f"raw {json.dumps([sent + chr(10) * 2])}")
-    assert error.friendly == "The model gave an answer that I cannot use."
+    assert error.friendly == "The model gave an answer that I cannot use. Please try again."

@@ -91,7 +91,7 @@ class ModelAgent:
             return read[0], read[1].strip()
         shown = truncate(written, _SHOWN_CHARS)
         raise AgentError(
-            f"I know no model “{shown}”. The operator must name one such as openai:gpt-4o.",
+            f"I know no model “{shown}”. My operator must name one such as openai:gpt-4o.",
             f"agent {self._spec.name}: {shown!r} is not PROVIDER:NAME with a provider that exists",
         )
 
@@ -101,8 +101,8 @@ class ModelAgent:
         if variable := lacks(provider, key, url):
             what = "key" if variable in provider.key_variables else "address"
             raise AgentError(
-                f"I have no {what} for {provider.value}: set {variable} in the gateway's "
-                "environment and restart it.",
+                f"I have no {what} for {provider.value}. My operator must set {variable} and "
+                "restart me.",
                 f"agent {self._spec.name}: neither its settings nor {variable} name the {what}",
             )
         if not is_sendable(key):

@@ -12,7 +12,7 @@ from goclaw_py.agents.spec import Thinking
 SILENCE_S = 300.0
 """Seconds without a byte after which a request fails. Models are silent while they think."""
 
-NO_ENTRY = "The model provider does not accept my key. The operator must set a valid one."
+NO_ENTRY = "The model provider does not accept my key. My operator must set a valid one."
 """The text for people if a key is wrong."""
 
 

@@ -77,13 +77,17 @@ _BUSY = "The model is overloaded. Please try again in a minute."
 _TROUBLE = "The model provider has a problem. Please try again in a minute."
 _SILENT = "The model did not answer in time. Please try again."
 _BROKEN = "The connection to the model broke. Please try again in a minute."
-_TOO_LONG = "This conversation is too long for the model by now. Say /new to begin a fresh one."
+_TOO_LONG = "This conversation is too long for the model by now. Say /new, and I begin afresh."
 _CUT = "The model's answer was cut off. Please try again."
-_REJECTED = "The model provider did not accept the request."
+_REJECTED = (
+    "The model provider did not accept the request. Please say it in other words, or send /new, "
+    "and I begin afresh."
+)
 
 _TOLD = (
     _Explanation(
-        ModelQuotaExceededError, "The account at the model provider has used up its quota."
+        ModelQuotaExceededError,
+        "My account at the model provider has used up its quota. My operator can raise it.",
     ),
     _Explanation(ModelRateLimitError, _BUSY, retryable=True),
     _Explanation(ModelUnavailableError, _BUSY, retryable=True),
@@ -92,22 +96,31 @@ _TOLD = (
     _Explanation(ModelRequestTimeout, _SILENT, retryable=True),
     _Explanation(ModelConnectionError, _BROKEN, retryable=True),
     _Explanation(ModelAuthenticationError, NO_ENTRY),
-    _Explanation(ModelNotFoundError, "The configured model does not exist at its provider."),
+    _Explanation(
+        ModelNotFoundError,
+        "My model does not exist at its provider. My operator must choose another one.",
+    ),
     _Explanation(ModelContextWindowExceededError, _TOO_LONG),
     _Explanation(ModelRequestRejectedError, _REJECTED),
     _Explanation(ModelHTTPError, _REJECTED),
     _Explanation(ModelAPIError, _CUT, retryable=True),
     _Explanation(
-        OutputTokenLimitExceeded, "The model reached its limit of length before it had answered."
+        OutputTokenLimitExceeded,
+        "The model reached its limit of length before it had answered. Please ask for less.",
     ),
-    _Explanation(ContentFilterError, "The model provider's content filter stopped the answer."),
+    _Explanation(
+        ContentFilterError,
+        "The model provider's content filter stopped the answer. Please say it in other words.",
+    ),
     _Explanation(
         UsageLimitExceeded, "This took more model requests than one run may make, so I stopped."
     ),
 )
 """The first match counts, so subclasses precede their base."""
 
-_STRANGE = _Explanation(AgentRunError, "The model gave an answer that I cannot use.")
+_STRANGE = _Explanation(
+    AgentRunError, "The model gave an answer that I cannot use. Please try again."
+)
 
 _PASSES = _Explanation(ModelHTTPError, _TROUBLE, retryable=True)
 _BY_STATUS = {

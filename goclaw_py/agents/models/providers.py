@@ -160,7 +160,7 @@ def _model(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
     provider = connection.provider
     if not provider.is_installed:
         raise AgentError(
-            f"I cannot talk to {provider.value} yet: the operator must install its library.",
+            f"I cannot talk to {provider.value} yet: my operator must install its library.",
             f"the library of {provider.value} is not installed: {provider.install}",
         )
     try:
@@ -173,7 +173,9 @@ def _model(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
                 return _other(connection, http)
     except (UserError, httpx2.InvalidURL) as error:
         cause = scrub(f"{provider.value}: {error}", connection.secrets)
-        friendly = "Something is wrong with the settings of my model; the log says what."
+        friendly = (
+            "Something is wrong with the settings of my model. My operator can find the cause."
+        )
         raise AgentError(friendly, cause) from None
 
 

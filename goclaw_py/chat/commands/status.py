@@ -42,7 +42,8 @@ async def _status(use: CommandUse) -> str:
         lines += await _elsewhere(use, tasks)
     model = services.models.get(row.agent, "")
     coming = await services.jobs.coming(row)
-    return "\n".join([*lines, *coming, conversation(history, row.agent, model)])
+    ours = conversation(history, row.agent, model, owner=use.is_by_owner)
+    return "\n".join([*lines, *coming, ours])
 
 
 async def _elsewhere(use: CommandUse, here: Sequence[ChatTask]) -> list[str]:
@@ -124,9 +125,11 @@ def _since(task: ChatTask) -> str:
     return f"{'just started' if time == '0 s' else f'for {time}'}{now}"
 
 
-def conversation(history: SessionMemory, agent: AgentName, model: str) -> str:
-    """Return the line about the conversation and its agent."""
+def conversation(history: SessionMemory, agent: AgentName, model: str, *, owner: bool) -> str:
+    """Return the line about the conversation, for owners also about its agent."""
     facts = [count(history.entries, "message")]
+    if not owner:
+        return f"This conversation: {facts[0]}"
     if history.context is not None:
         facts.append(f"{history.context:.0%} of the context used")
     if history.summaries:

@@ -33,14 +33,14 @@ from goclaw_py.core.messages import InboundMessage, OutboundMessage
 from goclaw_py.core.text import count, first_words
 from goclaw_py.records.rewind import CommandAnswer
 
-NOTHING_TO_UNDO: Final = "There is nothing to undo: this conversation has no turns."
+NOTHING_TO_UNDO: Final = "There is nothing to undo in this conversation."
 UNDO_BUSY: Final = (
     "I did not undo anything, because a task is running or waiting here. Stop it with /stop, or "
     "wait for it, and then send /undo again."
 )
 UNDO_LATE: Final = "I did not undo anything, because another message came after that turn."
 UNDO_SUMMARIZED: Final = (
-    "I cannot undo more: earlier turns are summarised together. /new starts a new conversation."
+    "I cannot undo more: earlier turns are summarised together. /new forgets this conversation."
 )
 UNDO_REFUSED: Final = (
     "Only an owner or an admin of this group can undo a turn of this conversation."

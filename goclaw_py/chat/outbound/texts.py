@@ -24,7 +24,7 @@ LOST = (
     "I could not answer your message: the program crashed each time I tried. "
     "Please send it again, perhaps worded differently."
 )
-FAILED = "Something went wrong and I could not answer. The operator can find the cause in the log."
+FAILED = "Something went wrong and I could not answer. My operator can find the cause."
 KEPT = (
     "My AI model is unavailable right now. I kept your message and will try again; /stop cancels "
     "it."
@@ -90,18 +90,19 @@ def not_yours(names: Sequence[str]) -> str:
 def dropped(texts: Sequence[str], reason: Reason | None) -> str:
     """Say which waiting messages will not be answered, and why (SPEC QUEUE-3, QUEUE-5)."""
     what, which = count(len(texts), "message"), _quoted(texts)
+    later = f"Please send {'it' if len(texts) == 1 else 'them'} again later"
     match reason:
         case Reason.NEWER_MESSAGE:
             return f"A newer message replaced {count(len(texts), 'waiting message')}: {which}"
         case Reason.QUEUE_FULL:
-            return f"The queue is full, so I did not accept {what}: {which}"
+            return f"The queue is full, so I did not accept {what}. {later}: {which}"
         case Reason.QUEUE_DROPPED:
             return f"The queue was full, so I dropped {what}, oldest first: {which}"
         case Reason.STOPPED_ALL:
             return f"Stopped before I could store an answer to {what}: {which}"
         case _:
             # The other reasons, such as a closed lane, mean nothing to people in a chat.
-            return f"I cannot work on this now, so I did not accept {what}: {which}"
+            return f"I cannot work on this now, so I did not accept {what}. {later}: {which}"
 
 
 def overflowed(texts: Sequence[str]) -> str:
@@ -218,10 +219,7 @@ def crashed(times: int) -> str:
 
 def not_repeated(tools: Sequence[str]) -> str:
     """Say why a job whose run was interrupted is not retried (SPEC AGENT-9)."""
-    return (
-        f"its run was interrupted after it had called {', '.join(tools)}, so it was not retried; "
-        "set retry_after_effects to allow that"
-    )
+    return f"its run was interrupted after it had called {', '.join(tools)}, so it was not retried"
 
 
 def interrupted_note(outcome: Outcome) -> str:

@@ -129,6 +129,10 @@ GUEST: Final = replace(
     turn_on="An owner can turn it on.",
     add_item="An owner can add items.",
     unmute="An owner can unmute it.",
+    off_by_settings="The heartbeat is turned off.",
+    unreadable="",
+    overdue="but it has not started.",
+    only_logged="to nobody",
     redirect="An owner can write to me in the chat that should get my alerts.",
 )
 """Anybody else in a chat."""

@@ -35,7 +35,7 @@ LATE: Final = timedelta(seconds=60)
 _TITLE_CHARS: Final = 60
 _REASON_CHARS: Final = 400
 
-OFF: Final = "Jobs are turned off in the settings (scheduler.enabled), so none of them runs."
+OFF: Final = "Jobs are turned off, so none of them runs. The operator can turn them on."
 NO_JOBS: Final = (
     "This chat has no jobs. Ask me for one, for example: remind me in 20 minutes to call Ann."
 )
@@ -46,7 +46,7 @@ IS_RUNNING: Final = "This job is already running."
 NO_ROOM: Final = "Too many jobs are running. Please try again later."
 NO_WORK: Final = "There is no work for this job right now."
 NO_JOB_ANY_MORE: Final = "This job does not exist any more."
-NOT_CARRIED_OUT: Final = "This gateway does not run jobs at the moment."
+NOT_CARRIED_OUT: Final = "No jobs are run at the moment. Please try again later."
 
 # ---------------------------------------------------------------------------- what is delivered
 

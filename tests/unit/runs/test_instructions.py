@@ -87,7 +87,7 @@ async def test_a_configured_file_that_is_missing_is_named_in_the_log_only(tmp_pa
     (tmp_path / "AGENTS.md").write_text("be kind")
     with pytest.raises(AgentError) as caught:
         await of(tmp_path, "AGENTS.md", "SOUL.md").read(MAIN)
-    friendly = "My instructions cannot be read. The operator can find the cause in the log."
+    friendly = "My instructions cannot be read. My operator can find the cause."
     cause = "agent main: instructions: SOUL.md: there is no such file or folder"
     assert (caught.value.friendly, str(caught.value)) == (friendly, cause)
     assert not caught.value.retryable

@@ -81,7 +81,10 @@ def test_the_status_of_an_idle_chat_is_one_sentence() -> None:
 ])  # fmt: skip
 def test_one_line_is_about_the_conversation(history: SessionMemory, model: str, words: str) -> None:
     """SPEC CMD-5."""
-    assert conversation(history, MAIN_AGENT, model) == f"This conversation: {words}"
+    owner = conversation(history, MAIN_AGENT, model, owner=True)
+    assert owner == f"This conversation: {words}"
+    guest = conversation(history, MAIN_AGENT, model, owner=False)
+    assert guest == f"This conversation: {words.partition(', ')[0]}"
 
 
 def test_the_status_sorts_every_state_into_running_or_waiting() -> None:

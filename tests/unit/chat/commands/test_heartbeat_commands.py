@@ -313,7 +313,7 @@ async def test_a_run_by_hand_of_a_busy_agent_waits(chats: Chats) -> None:
 async def test_why_no_heartbeat_run_begins_is_told(chats: Chats) -> None:
     for reason, answer in (
         (NoHeartbeat.ALREADY_RUNNING, "A heartbeat run is already in progress."),
-        (NoHeartbeat.OFF, "This gateway does not run heartbeats at the moment."),
+        (NoHeartbeat.OFF, words.NOT_CARRIED_OUT),
     ):
         chats.service.no_heartbeat_run = reason
         assert await chats.ask("/heartbeat now") == answer

@@ -44,11 +44,14 @@ def test_a_stop_says_what_it_did(runs: int, dropped: int, more: dict[str, int], 
     ("reason", "words"),
     [
         (Reason.NEWER_MESSAGE, "A newer message replaced 1 waiting message: “buy milk”"),
-        (Reason.QUEUE_FULL, "The queue is full, so I did not accept 1 message: “buy milk”"),
+        (Reason.QUEUE_FULL,
+         ("The queue is full, so I did not accept 1 message. Please send it again later: "
+          "“buy milk”")),
         (Reason.QUEUE_DROPPED,
          "The queue was full, so I dropped 1 message, oldest first: “buy milk”"),
         (Reason.LANE_CLOSED,
-         "I cannot work on this now, so I did not accept 1 message: “buy milk”"),
+         ("I cannot work on this now, so I did not accept 1 message. Please send it again later: "
+          "“buy milk”")),
     ],
 )  # fmt: skip
 def test_a_notice_says_why_messages_are_not_answered(reason: Reason, words: str) -> None:

@@ -5,7 +5,8 @@ SPEC HB-9, OPS-4, HB-4, HB-8, HB-11, HB-12.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -36,7 +37,7 @@ from goclaw_py.schedule.heartbeat.status_texts import (
     status_lines,
     why,
 )
-from goclaw_py.schedule.heartbeat.views import OPERATOR, DryRunReport, HeartbeatView
+from goclaw_py.schedule.heartbeat.views import GUEST, OPERATOR, DryRunReport, HeartbeatView
 
 BERLIN = "Europe/Berlin"
 NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
@@ -356,6 +357,12 @@ def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None
         "2 events wait for the next heartbeat run.",
     ]
     assert status_lines(replace(seen, events=1))[-1] == "1 event waits for the next heartbeat run."
+
+
+def test_guests_read_nothing_that_only_operators_know() -> None:
+    words = [str(getattr(GUEST, one.name)) for one in fields(GUEST)]
+    found = re.compile(r"operator|settings|\blog\b|goclaw|gateway|page", re.IGNORECASE)
+    assert [one for one in words if found.search(one)] == []
 
 
 @pytest.mark.parametrize(("minutes", "state"), [
