@@ -32,7 +32,7 @@ from goclaw_py.core.errors import SettingError, SettingErrors
 from goclaw_py.core.net.database_url import url_problem
 from goclaw_py.core.net.proxies import is_loopback
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
-from goclaw_py.core.text import requirement
+from goclaw_py.core.text import natural_key, requirement
 from goclaw_py.core.web_links import OWN_CHANNELS
 
 
@@ -113,7 +113,9 @@ def _validated(
 
 
 def _together(errors: list[SettingError]) -> SettingError:
+    """Return all errors once, those of a file in the order of its lines."""
     unique = list({str(error): error for error in errors}.values())
+    unique.sort(key=lambda error: natural_key(error.source))
     return unique[0] if len(unique) == 1 else SettingErrors(unique)
 
 

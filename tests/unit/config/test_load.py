@@ -249,13 +249,13 @@ def test_variables_that_contradict_each_other_are_told(tmp_path: Path) -> None:
 def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
     # A broken file does not hide a wrong variable.
     assert len(refused(tmp_path, "x", GOCLAW_NOPE="1").splitlines()) == 2
-    text = "[lanes]\nmain = 0\n[queue]\nmodes = 1\n[log]\nlevel = 'x'\n"
+    text = "[lanes]\nmain = 0\n[queue]\nmodes = 1\n" + "\n" * 9 + "[log]\nlevel = 'x'\n"
     said = refused(tmp_path, text, GOCLAW_LANE_CRON="0", GOCLAW_NOPE="1")
     assert len(said.splitlines()) == 5
     with pytest.raises(SettingErrors) as caught:
         settings(tmp_path)
-    keys = {error.key for error in caught.value.errors}
-    assert keys == {"lanes.main.size", "queue.modes", "log.level"}
+    keys = [error.key for error in caught.value.errors]
+    assert keys == ["lanes.main.size", "queue.modes", "log.level"], "in the order of the lines"
 
 
 @pytest.mark.parametrize("text", [
