@@ -157,7 +157,7 @@ class Duration(_Kind):
             least = f", at least {self.low_s:g}s" if self.low_s else ""
             most = f", at most {self.high_s / 86400:g}d" if self.high_s is not None else ""
             off = ', or "0" for off' if self.or_off else ""
-            form = 'must be <integer><s|m|h|d> such as "90s" or "30m"'
+            form = 'must be a whole number with s, m, h or d, such as "90s" or "30m"'
             raise allowed(f"{form}{least}{most}{off}")
         return seconds
 

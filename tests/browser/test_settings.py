@@ -154,7 +154,7 @@ def test_a_mistake_is_told_beside_its_field_and_typed_text_stays(
     wrong = page.get_by_label("interval")
     expect(wrong).to_have_value(ATTACK[:90])
     expect(wrong).to_have_attribute("aria-invalid", "true")
-    expect(page.locator(".problem")).to_contain_text("must be <integer><s|m|h|d>")
+    expect(page.locator(".problem")).to_contain_text("must be a whole number with s, m, h or d")
     assert violations(page) == []
     is_clean(page)
     page.get_by_label("interval").fill("2h")

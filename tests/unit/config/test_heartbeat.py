@@ -244,7 +244,8 @@ enabled = false
 
 
 WAYS = (
-    'must be <integer><s|m|h|d> such as "90s" or "30m", at least 1s, at most 366d, or "0" for off'
+    'must be a whole number with s, m, h or d, such as "90s" or "30m", '
+    'at least 1s, at most 366d, or "0" for off'
 )
 START = "must be a time from 00:00 to 23:59 with two digits each, such as 08:00, in quotation marks"
 END = "must be a time from 00:00 to 24:00 with two digits each, such as 22:00, in quotation marks"

@@ -177,7 +177,7 @@ def test_a_busy_job_does_as_set(tmp_path: Path, text: str, expected: tuple[Busy,
     assert (by_variable.on_busy, by_variable.busy_delay) == expected
 
 
-WAYS = "must be <integer><s|m|h|d>"
+WAYS = "must be a whole number with s, m, h or d"
 
 
 ZONE = "must be an IANA time zone such as Europe/Berlin"
@@ -188,7 +188,7 @@ SHOWN = {
     ZONE: ["timezone = 'Berlin'", "timezone = '../etc/passwd'", "timezone = ''"],
     "must be text": ["timezone = 1", "default_prompt = 1"],
     "must be a whole number, at least 1 and at most 100000": ["max_jobs = 0"],
-    f'{WAYS} such as "90s" or "30m", at least 1s, at most 366d': [
+    f'{WAYS}, such as "90s" or "30m", at least 1s, at most 366d': [
         "min_interval = 60", "min_interval = '0s'", "min_interval = '367d'",
         "min_interval = '1.5h'", "run_timeout = '0s'",
     ],

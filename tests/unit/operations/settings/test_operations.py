@@ -334,7 +334,7 @@ async def test_without_the_database_settings_are_shown_and_not_edited(node: Node
     ('channels.telegram.chats."a b".agent', "main", "id of a chat"),
     ("queue.mode", "<script>", "must be"),
     ("queue.capacity", "4", "GOCLAW_QUEUE__CAPACITY sets it, and overrides edits"),
-    ("heartbeat.interval", "often", "must be <integer><s|m|h|d>"),
+    ("heartbeat.interval", "often", "must be a whole number with s, m, h or d"),
     ("heartbeat.lane", "nowhere", "there is no such lane"),
     ("heartbeat.active_hours.start", "08:00", "must have start and end"),
     ("heartbeat.model", "openai:gpt-4o", "only for agents whose model is a language model"),
