@@ -283,7 +283,9 @@ def test_conversations_are_found_by_title_and_by_what_was_said(sized: Page, scre
         found.get_by_role("searchbox").press("Enter")
         sized.wait_for_url(re.compile(f"search={words[:3]}".replace(" ", r"\+")))
         found = conversations(sized)
-        expect(found.get_by_role("link", name=f"echo Lissabon {screen}")).to_be_visible()
+        mine = found.get_by_role("listitem").filter(has_text=f"echo Lissabon {screen}")
+        expect(mine.locator("small")).to_contain_text(words, ignore_case=True)
+        assert overflow(sized) <= 0
 
 
 def test_a_message_that_is_too_long_is_counted_and_refused(sized: Page) -> None:

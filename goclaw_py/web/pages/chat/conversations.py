@@ -30,6 +30,7 @@ from goclaw_py.core.session_keys import (
     is_chat_name,
     is_made_name,
 )
+from goclaw_py.core.text import truncate
 from goclaw_py.core.web_links import (
     FIRST_CONVERSATION,
     WEB,
@@ -56,6 +57,8 @@ _MOST: Final = 1000
 _MOST_FOUND: Final = 20
 """The number of conversations that are found by what was said in them."""
 _WEEK_DAYS: Final = 7
+_HIT_CHARS: Final = 80
+_WORDS_BEFORE: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +97,10 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class StoredConversation(Conversation):
-    """A conversation in which something was said."""
+    """A conversation in which something was said; ``hit``: what a search has found there."""
 
     session: Session
+    hit: str = ""
 
 
 class Conversations:
@@ -160,8 +164,11 @@ class Conversations:
             SessionQuery(channel=CONSOLE, search=search, limit=LISTED)
         )
         more = await self._with_text(search, found)
-        both = sorted((*found, *more), key=attrgetter("last_active_at"), reverse=True)
-        return await self._titled(self._newest(both if more else found))
+        hits = {session.key: hit for session, hit in more}
+        both = [*found, *(session for session, _ in more)]
+        both.sort(key=attrgetter("last_active_at"), reverse=True)
+        titled = await self._titled(self._newest(both if more else found))
+        return [replace(one, hit=hits.get(one.session.key, "")) for one in titled]
 
     async def new_name(self, now: datetime) -> str:
         """Return a name for a new conversation."""
@@ -180,8 +187,8 @@ class Conversations:
         """Return the name of the conversation in a chat; "" for other chats."""
         return chat.chat if (chat.channel, chat.thread) == (CONSOLE, None) else ""
 
-    async def _with_text(self, search: str, found: Iterable[Session]) -> list[Session]:
-        """Return further conversations in which a person or the agent has said a text."""
+    async def _with_text(self, search: str, found: Iterable[Session]) -> list[tuple[Session, str]]:
+        """Return further conversations in which a text was said, with the words around it."""
         if not search:
             return []
         known = {session.key for session in found}
@@ -190,16 +197,25 @@ class Conversations:
             self.control.runs.list(RunQuery(search=search, limit=_MOST)),
             self.control.deliveries.outbox(OutboxQuery(only=only, limit=_MOST)),
         )
-        keys = dict.fromkeys(run.session for run in asked if self.owns(run.session))
-        answered = {one.message.target: one.message.run_id for one in sent}
-        runs = [run for chat, run in answered.items() if run and self.name_in(chat)][:_MOST_FOUND]
+        texts = {run.session: run.prompt for run in asked if self.owns(run.session)}
+        answers_in = {one.message.target: one.message for one in sent}
+        answered = {
+            message.run_id: message.text
+            for chat, message in answers_in.items()
+            if message.run_id and self.name_in(chat)
+        }
+        runs = list(answered)[:_MOST_FOUND]
         for run in await asyncio.gather(*map(self.control.runs.get, runs), return_exceptions=True):
             if isinstance(run, StoredRun):  # the others were deleted
-                keys[run.session] = None
-        more = [key for key in keys if key not in known][:_MOST_FOUND]
+                texts.setdefault(run.session, answered[run.id])
+        more = [key for key in texts if key not in known][:_MOST_FOUND]
         read = (self.control.sessions.get(key) for key in more)
         answers = await asyncio.gather(*read, return_exceptions=True)
-        return [one for one in answers if isinstance(one, Session)]  # as above
+        return [
+            (one, words_around(search, texts[one.key]))
+            for one in answers
+            if isinstance(one, Session)  # as above
+        ]
 
     def _newest(self, sessions: list[Session]) -> list[Session]:
         """Return the most recently active session of each conversation."""
@@ -250,11 +266,11 @@ class GuestConversations(Conversations):
         chat = Target(*WEB_PLACE, self.guest)
         found = await self.control.sessions.list(SessionQuery(search=_part(chat), limit=_MOST))
         titled = await self._titled(self._newest(found))
-        said = {session.key for session in await self._with_text(search, ())}
+        hits = {session.key: hit for session, hit in await self._with_text(search, ())}
         return [
-            one
+            replace(one, hit=hits.get(one.session.key, ""))
             for one in titled
-            if one.session.key in said or search.casefold() in one.heading.casefold()
+            if one.session.key in hits or search.casefold() in one.heading.casefold()
         ]
 
     def name_in(self, chat: Target) -> str:
@@ -297,6 +313,17 @@ def _numbered(name: str) -> str:
     """Return the title of a guest's conversation, "" for a name that a person has made up."""
     number = "1" if name == FIRST_CONVERSATION else name
     return f"Conversation {number}" if number.isdigit() else ""
+
+
+def words_around(search: str, text: str) -> str:
+    """Return what stands around a text on one line, "" if it is not there."""
+    line = " ".join(text.split())
+    at = line.lower().find(search.lower())
+    if at < 0:
+        return ""
+    start = max(0, at - _WORDS_BEFORE)
+    begin = (line.find(" ", start, at) + 1) or start if start else 0
+    return truncate(("…" if begin else "") + line[begin:], _HIT_CHARS)
 
 
 def _part(chat: Target) -> str:

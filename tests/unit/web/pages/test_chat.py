@@ -24,7 +24,7 @@ from goclaw_py.operations.sessions.operations import QueueView
 from goclaw_py.records import Aside, SessionQuery, StoredEntry, ToolCall, Unanswered
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
-from goclaw_py.web.pages.chat.conversations import LISTED, StoredConversation, by_day
+from goclaw_py.web.pages.chat.conversations import LISTED, StoredConversation, by_day, words_around
 from goclaw_py.web.pages.chat.lines import AFRESH, lines_of
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.pages.chat.page import waiting_places
@@ -718,6 +718,18 @@ async def test_conversations_are_searched_by_the_store(
     await browser.says("/chat?name=local&search=Trip", 'value="Trip"', "Show all")
     searches = [call[1] for call in control.calls if call[0] == "sessions"]
     assert SessionQuery(channel="console", search="Trip", limit=LISTED) in searches
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("What does the Ferry\ncost?", "What does the Ferry cost?"),
+    (f"{'far ' * 20}away the ferry {'goes ' * 20}", "…far far far far far away the ferry goes"),
+    (f"{'x' * 60}ferry", f"…{'x' * 30}ferry"),
+    ("the boat", ""),
+])  # fmt: skip
+def test_what_a_search_has_found_is_shown_with_the_words_around_it(text: str, words: str) -> None:
+    hit = words_around("ferry", text)
+    assert hit.startswith(words)
+    assert (len(hit) <= 80, bool(hit)) == (True, bool(words))
 
 
 BERLIN = ZoneInfo("Europe/Berlin")
