@@ -247,13 +247,14 @@ def over_budget(scope: BudgetScope, limit: Limit, budget: Budget) -> str:
         Limit.USD: f"${budget.usd or 0:.2f}",
         Limit.SECONDS: f"{budget.seconds or 0:g} seconds",
     }[limit]
+    day = f"budget for today, {amount}. It starts again at 00:00 UTC."
     match scope:
         case BudgetScope.RUN:
             return f"I stopped here: this task reached its limit of {amount}."
         case BudgetScope.SESSION_DAY:
-            return f"I stopped here: this conversation has used its budget for today, {amount}."
+            return f"I stopped here: this conversation has used its {day}"
         case BudgetScope.AGENT_DAY:
-            return f"I stopped here: I have used my budget for today, {amount}."
+            return f"I stopped here: I have used my {day}"
 
 
 def sent_from(session: SessionKey, text: str) -> str:

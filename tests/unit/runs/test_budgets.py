@@ -101,7 +101,8 @@ async def test_a_session_has_a_budget_for_each_day_in_utc() -> None:
         assert await gateway.ask("a") == "spent"
         assert await gateway.ask("b") == "spent"
         assert await gateway.ask("c") == (
-            "I stopped here: this conversation has used its budget for today, 100 tokens."
+            "I stopped here: this conversation has used its budget for today, 100 tokens. "
+            "It starts again at 00:00 UTC."
         )
         assert await gateway.ask("d", chat="bob") == "spent"
         await gateway.shut_down()
@@ -117,7 +118,10 @@ async def test_an_agent_has_a_budget_over_all_its_sessions_and_restarts() -> Non
         await gateway.shut_down()
     async with a_process(spending(used(1)), ways, database=database) as gateway:
         assert await gateway.ask("b", chat="bob") == "spent"
-        stopped = "I stopped here: I have used my budget for today, 2 model requests."
+        stopped = (
+            "I stopped here: I have used my budget for today, 2 model requests. It starts again at "
+            "00:00 UTC."
+        )
         await gateway.say("c", chat="cid")
         await until(lambda: stopped in gateway.channel.texts("cid"))
 
