@@ -31,6 +31,8 @@ effects. For `models` agents.
   there; the data of a button allows nothing. The first answer counts, on whichever node, and all
   messages that asked show it; later ones get a toast. When all questions of a run are answered, it
   continues (AGENT-10) within 300 ms. After `timeout` (24 h) an unanswered call counts as denied.
+- What the run had said before it asked is stored with the questions (up to 20,000 characters,
+  secrets masked): the web chat shows it meanwhile, and the history has it after a stop.
 - `/stop` takes what waits for an answer after what runs and waits in the queue, before unsent
   messages; `/stopall`, `/new` and stops from outside take all. An occurrence that ends while it
   waits answers its questions as stopped. `/status` and `why` name it; `goclaw status`, the first

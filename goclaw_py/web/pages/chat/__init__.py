@@ -25,7 +25,8 @@ of a sent file name and path. `--agent`: the agent of a new chat.
   answers in progress, and buttons. The newest 50 entries of the history are shown, and up to 800 on
   request. What was said before `/new` stays, above its answer, or a line, which says that the
   agent does not remember it. A run that went on after a person was asked shows all its calls that
-  returned.
+  returned. What a run says, its calls and the answered questions about them stand in the order in
+  which they happened: live, after a reload, while it asks, and after a stop.
 - **Messages.** Each can be copied. The last one can be edited or its answer tried again: `/undo`
   (CMD-7) removes the turn, if it still is the last one, and all its messages wait again, with their
   files; an edit changes the text of one. A conversation can be forked at an answer (OPS-8), by
@@ -59,8 +60,8 @@ of a sent file name and path. `--agent`: the agent of a new chat.
 - **Buttons.** Messages have the buttons that they have in Telegram: retry, reminders (CRON-13);
   they go away on all terminals when used, or when a later message asks the same, and come back
   after a reload, at their message, until the gateway restarts. Questions about tool calls
-  (AGENT-11) of the conversation are one card each at its end, with the arguments as names and
-  values, until they are answered; then a line has the call and the answer. Those of other
-  conversations, which the operator answers here, are messages with buttons: they say who asks, and
-  for what.
+  (AGENT-11) of the conversation are one card each at its end, in the order of the calls, with the
+  arguments as names and values, long ones folded, until they are answered; then a line has the call
+  and the answer. Those of other conversations, which the operator answers here, are messages with
+  buttons: they say who asks, and for what.
 """
