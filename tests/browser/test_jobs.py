@@ -122,6 +122,34 @@ def test_the_way_back_from_a_saved_job_leads_over_no_form_that_was_refused(
     dash.client.delete(f"/api/jobs/{made}")
 
 
+def test_the_browser_asks_before_what_was_typed_is_lost(page: Page, dash: Dashboard) -> None:
+    """Only then: not for a form as it was shown, nor after it was sent."""
+    made = dash.make_job("Left behind")
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+    for form in ("/jobs/new", f"/jobs/{made}/edit", "/settings/edit?group=lanes"):
+        page.goto(form)
+        page.locator("main form :is(input, select):visible").first.click()
+        page.get_by_role("link", name="Usage").click()
+        title(page, "Usage")
+    page.goto(f"/jobs/{made}/edit")
+    page.get_by_label("Text", exact=True).fill("echo another")
+    assert asked == []
+    page.get_by_role("link", name="Usage").click()
+    expect(page.get_by_label("Text", exact=True)).to_have_value("echo another")
+    assert asked == ["beforeunload"]
+    press(page, "Save")
+    notice(page, "Saved.")
+    assert asked == ["beforeunload"]
+    page.remove_listener("dialog", stay)
+    dash.client.delete(f"/api/jobs/{made}")
+
+
 def test_a_second_window_shows_what_was_done(page: Page, window: Window, dash: Dashboard) -> None:
     """Without being loaded again, and what was opened there stays open."""
     job = dash.make_job("Feed the cat")

@@ -393,6 +393,12 @@ def test_runs_are_filtered_counted_and_sorted(page: Page, dash: Dashboard) -> No
     expect(shown).to_have_count(2)
     expect(head).to_have_attribute("aria-sort", "descending")
     expect(page.get_by_label("Session")).to_have_value(key)
+    listed = page.url
+    page.locator("tbody td.wide a").click()
+    page.get_by_role("heading", level=1, name="fail").wait_for()
+    page.reload()
+    page.locator(".above").get_by_role("link", name="Runs").click()
+    expect(page).to_have_url(listed)
 
 
 def test_usage_is_drawn_and_has_its_table(page: Page, dash: Dashboard) -> None:

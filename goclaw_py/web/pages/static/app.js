@@ -72,27 +72,30 @@ setInterval(() => {
 // nothing is sent again by a reload, or by a way back to it.
 if (document.querySelector("[data-posted]") && document.referrer.startsWith(location.origin)) history.replaceState(null, "", document.referrer);
 
-// ---------------------------------------------------------------- forms that outlive a sign-in
+// ---------------------------------------------------------------- forms whose text is not lost
 
 // A form that was sent after the sign-in had expired is not saved. Its fields are kept in this tab,
-// and are there again when the sign-in leads back to its page.
+// and are there again when the sign-in leads back to its page. Whoever leaves what is not saved is
+// asked by the browser.
 function keepForm(form) {
+  const typed = () => JSON.stringify([...new FormData(form)].filter(([name]) => form.elements.namedItem(name)?.type !== "hidden"));
+  let saved = form.querySelector("[aria-invalid]") ? "" : typed();
   const kept = "form " + location.pathname + location.search.replace(/[?&]notice=[^&]*/, "");
   const text = sessionStorage.getItem(kept);
   sessionStorage.removeItem(kept);
   if (text && new URLSearchParams(location.search).get("notice") === "welcome") {
     for (const [name, value] of JSON.parse(text)) {
       const field = form.elements.namedItem(name);
-      if (field && field.type !== "hidden") field.value = value;
+      if (field?.type === "checkbox") field.checked = true;
+      else if (field && field.type !== "hidden") field.value = value;
     }
   }
   form.addEventListener("submit", () => {
-    const typed = [...new FormData(form)].filter(([name]) => form.elements.namedItem(name)?.type !== "hidden");
-    sessionStorage.setItem(kept, JSON.stringify(typed));
+    saved = typed();
+    sessionStorage.setItem(kept, saved);
   });
+  window.addEventListener("beforeunload", (event) => typed() !== saved && event.preventDefault());
 }
-
-for (const form of document.querySelectorAll("form[data-keep]")) keepForm(form);
 
 document.addEventListener("click", ({ target }) => {
   const element = target.closest?.("time[datetime]");
@@ -544,6 +547,11 @@ showTimes(document);
 sortTables(document);
 // On a phone tabs scroll.
 for (const tab of document.querySelectorAll(".tabs [aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft;
+for (const form of document.querySelectorAll("form[data-keep]")) keepForm(form);
+// The link from a page of one thing leads to the list as this tab has shown it last.
+const above = document.querySelector(".above a");
+if (above) above.search = sessionStorage.getItem(above.pathname) ?? "";
+else window.addEventListener("pagehide", () => sessionStorage.setItem(location.pathname, location.search));
 // What was done is said once, not again after a reload.
 const place = new URL(location.href);
 if (place.searchParams.has("notice")) {
