@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Final, Protocol
 
 from goclaw_py.core.ids import AgentName, JobId, NodeId, OccurrenceId, Owner, SessionKey
@@ -27,6 +28,15 @@ MOST_COUNTED: Final = 10_000
 AHEAD_AT_ONCE: Final = 200
 
 
+class JobOrder(StrEnum):
+    """What the first jobs of a list have; of equal ones the next to run is first."""
+
+    NAME = "name"
+    """The first name (or slug, without one) by the code points of its letters, ignoring case."""
+    LAST_RUN = "last_run"
+    """The newest last run; those that never ran are last."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobQuery:
     """Selects jobs; a field that is None or empty selects all.
@@ -39,6 +49,7 @@ class JobQuery:
         created_before: Created earlier than this.
         next_run_before: Next due earlier than this; a job without a next run is never selected.
         limit: At least 1.
+        order: Another order than by next run. All jobs that match are read for it.
     """
 
     owner: Owner | None = None
@@ -53,11 +64,12 @@ class JobQuery:
     next_run_before: datetime | None = None
     limit: int = 50
     offset: int = 0
+    order: JobOrder | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """A page of jobs, ordered by next run (jobs without one last), then by creation.
+    """A page of jobs, by next run (jobs without one last), then by creation, unless it is ordered.
 
     Args:
         total: The number of jobs on all pages, counted up to ``MOST_COUNTED``; always larger than

@@ -283,23 +283,52 @@ def test_a_job_is_two_lines_on_a_phone(page: Page, dash: Dashboard) -> None:
     dash.client.delete(f"/api/jobs/{job}")
 
 
-def test_the_jobs_that_are_shown_are_sorted_by_a_head(page: Page, dash: Dashboard) -> None:
+def test_a_form_is_not_left_with_what_was_typed_unless_one_says_so(
+    page: Page, dash: Dashboard
+) -> None:
+    """Nothing is asked for a form that is sent, or as it came, also with the browser's zone."""
+    asked: list[str] = []
+
+    def stays(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stays)
+    menu = page.get_by_role("navigation", name="Pages").get_by_role("link", name="Runs")
+    text = page.get_by_label("Text")
+    page.goto("/jobs/new")
+    text.click()
+    menu.click()
+    expect(page).to_have_url(re.compile("/runs"))
+    page.goto("/jobs/new")
+    fill_job(page, "Not lost", "echo here", "1d")
+    with page.expect_event("dialog"):
+        menu.click(no_wait_after=True)
+    expect(text).to_have_value("echo here")
+    press(page, "Create the job")
+    title(page, "Not lost")
+    assert asked == ["beforeunload"]
+    dash.client.delete(f"/api/jobs/{page.url.partition('?')[0].rpartition('/')[2]}")
+
+
+def test_jobs_are_put_in_order_by_a_head_or_a_filter(page: Page, dash: Dashboard) -> None:
+    """The address keeps it over the tabs and the filters."""
     jobs = [dash.make_job(f"sorted {name}") for name in ("b", "a")]
     page.goto("/jobs?name=sorted")
     names = page.locator("tbody td.wide a")
     head = page.get_by_role("columnheader", name="Job")
-    for first in ("sorted a", "sorted b"):
-        head.get_by_role("button").click()
-        expect(names.first).to_have_text(first)
-    page.reload()
-    expect(names.first).to_have_text("sorted b")
+    head.get_by_role("link").click()
+    expect(names.first).to_have_text("sorted a")
+    expect(head).to_have_attribute("aria-sort", "ascending")
     assert violations(page) == []
-    # Also over the pages of the list, its tabs and its filters.
     page.get_by_role("navigation", name="State").get_by_role("link", name="active").click()
-    expect(page).to_have_url(re.compile(r"state=active&sort=jobs%3A1%3Adown"))
-    expect(names.first).to_have_text("sorted b")
+    expect(page).to_have_url(re.compile(r"order=name&state=active"))
     page.get_by_role("search").get_by_role("button", name="Show").click()
-    expect(page).to_have_url(re.compile(r"name=sorted&.*sort=jobs%3A1%3Adown"))
-    expect(names.first).to_have_text("sorted b")
+    expect(names.first).to_have_text("sorted a")
+    page.get_by_label("Order").select_option("next run first")
+    page.get_by_role("search").get_by_role("button", name="Show").click()
+    expect(page.get_by_role("columnheader", name="Next run")).to_have_attribute(
+        "aria-sort", "ascending"
+    )
     for job in jobs:
         dash.client.delete(f"/api/jobs/{job}")

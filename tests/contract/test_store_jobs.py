@@ -16,7 +16,7 @@ from goclaw_py.core.ids import AgentName, JobId, Owner
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.pagination import FOUND
 from goclaw_py.core.targets import Maker
-from goclaw_py.records import JobQuery, Notice
+from goclaw_py.records import JobOrder, JobQuery, Notice
 from goclaw_py.schedule.jobs import job_rules
 from goclaw_py.schedule.jobs.embedded.job_scheduler import JobStorage
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
@@ -336,6 +336,26 @@ async def test_jobs_come_in_the_order_of_their_next_runs(world: JobWorld) -> Non
     ):
         page = await world.a.jobs(query)
         assert ([job.spec.slug for job in page.jobs], page.total) == (slugs, total)
+
+
+@pytest.mark.parametrize("owner", [None, OWNER])
+async def test_jobs_come_by_name_or_last_run(world: JobWorld, owner: Owner | None) -> None:
+    """Of equal ones the next to run is first."""
+    jobs = [
+        a_job("zero", spec=replace(a_spec("zero"), name="äpfel"), due_at=at(9)),
+        a_job("two", spec=replace(a_spec("two"), name="Banana"), due_at=at(8)),
+        replace(a_job("three", due_at=at(30)), last_run_at=at(2)),
+        replace(a_job("four", spec=replace(a_spec("four"), name="apple")), last_run_at=at(3)),
+        a_job("five", spec=replace(a_spec("five"), name="banana"), due_at=at(7)),
+    ]
+    await added(world.a, *jobs)
+    for order, slugs in (
+        (JobOrder.NAME, ["four", "five", "two", "three", "zero"]),
+        (JobOrder.LAST_RUN, ["four", "three", "five", "two", "zero"]),
+    ):
+        assert await slugs_of(world.a, owner=owner, order=order) == slugs
+        page = await world.a.jobs(JobQuery(owner=owner, order=order, limit=2, offset=1))
+        assert ([job.spec.slug for job in page.jobs], page.total) == (slugs[1:3], 5)
 
 
 @pytest.mark.parametrize(("times", "found"), [

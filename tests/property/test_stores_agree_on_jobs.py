@@ -18,7 +18,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.targets import Maker
-from goclaw_py.records import ApprovalQuery, JobQuery, NewApproval, OutboxQuery, RunQuery
+from goclaw_py.records import ApprovalQuery, JobOrder, JobQuery, NewApproval, OutboxQuery, RunQuery
 from goclaw_py.schedule.jobs.execution_models import (
     JobUpdate,
     OccurrenceClaim,
@@ -259,6 +259,7 @@ class Jobs(Player):
             target=self.chance.choice([None, *CHATS]),
             limit=self.chance.randint(1, 4),
             offset=self.chance.randint(0, 2),
+            order=self.chance.choice([None, *JobOrder]),
         )
         return (
             await store.jobs(query),

@@ -222,7 +222,7 @@ def _of_record(value: Any) -> dict[str, Value]:
 def _of_jobs(selection: JobQuery) -> dict[str, Value]:
     """Return the selection as the parameters of ``GET /api/jobs``."""
     target = None if selection.target is None else target_text(selection.target)
-    names = "limit", "offset", "name", "owner", "agent", "notify"
+    names = "limit", "offset", "name", "owner", "agent", "notify", "order"
     params = query(**{name: getattr(selection, name) for name in names}, target=target)
     return params | {
         "state": [one.value for one in selection.states],

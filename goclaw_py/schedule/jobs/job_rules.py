@@ -17,7 +17,7 @@ from typing import Final
 from goclaw_py.core.ids import Owner
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.targets import owner_of
-from goclaw_py.records import MOST_COUNTED, JobPage, JobQuery, OutboxState
+from goclaw_py.records import MOST_COUNTED, JobOrder, JobPage, JobQuery, OutboxState
 from goclaw_py.schedule.jobs.execution_models import (
     ENDED_BADLY,
     JobStats,
@@ -58,6 +58,7 @@ MOST_SWEPT: Final = 250
 
 _SLUG_CHARS: Final = 64
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
+_NOT_YET: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def edited(known: Job, job: Job) -> Job:
@@ -150,6 +151,10 @@ def page(jobs: Iterable[Job], query: JobQuery) -> JobPage:
     """Return the page of the jobs that a query selects."""
     found = [job for job in jobs if matches(job, query)]
     found.sort(key=lambda job: (job.next_run_at or _NEVER, job.created_at, job.id))
+    if query.order is JobOrder.NAME:
+        found.sort(key=lambda job: job.spec.title.casefold())
+    elif query.order is JobOrder.LAST_RUN:
+        found.sort(key=lambda job: job.last_run_at or _NOT_YET, reverse=True)
     there = found[query.offset : query.offset + query.limit + 1]
     total = min(len(found), MOST_COUNTED)
     if there:

@@ -207,9 +207,10 @@ order by j.next_run_at nulls last, j.created_at, j.id;
 
 -- name: search
 -- The same for the jobs that match a search. Null, an empty list and an empty text match
--- everything. Any text may match within names, so all jobs are read once.
+-- everything. Any text may match within names, so all jobs are read once. $16 is another order.
 with found as (
     select id, next_run_at, created_at
+      -- use: ordered
     from cron_jobs
     where ($4::text is null or owner = $4)
       and ($5::text is null or agent = $5)
@@ -224,22 +225,23 @@ with found as (
 ), page as (
     select *
     from found
-    order by next_run_at nulls last, created_at, id
+    order by title, last_run desc nulls last, next_run_at nulls last, created_at, id
     limit $1 offset $2
 )
 select whole.total, j.*
 from (select least(count(*), $3) as total from found) as whole
 left join (
-    select j.*
+    select page.title, page.last_run, j.*
     from page
     cross join lateral (select * from cron_jobs where id = page.id offset 0) as j
 ) as j on true
-order by j.next_run_at nulls last, j.created_at, j.id;
+order by j.title, j.last_run desc nulls last, j.next_run_at nulls last, j.created_at, j.id;
 
 -- name: search_of_owner
 -- The same for the jobs of one owner.
 with found as (
     select id, next_run_at, created_at
+      -- use: ordered
     from cron_jobs
     where owner = $4
       and ($5::text is null or agent = $5)
@@ -254,17 +256,27 @@ with found as (
 ), page as (
     select *
     from found
-    order by next_run_at nulls last, created_at, id
+    order by title, last_run desc nulls last, next_run_at nulls last, created_at, id
     limit $1 offset $2
 )
 select whole.total, j.*
 from (select least(count(*), $3) as total from found) as whole
 left join (
-    select j.*
+    select page.title, page.last_run, j.*
     from page
     cross join lateral (select * from cron_jobs where id = page.id offset 0) as j
 ) as j on true
-order by j.next_run_at nulls last, j.created_at, j.id;
+order by j.title, j.last_run desc nulls last, j.next_run_at nulls last, j.created_at, j.id;
+
+-- part: ordered
+-- What comes before the next run in another order: search_text is the slug and the name.
+, case when $16::text = 'name' then
+    coalesce(
+        nullif(substr(search_text, strpos(search_text, E'\n') + 1), ''),
+        split_part(search_text, E'\n', 1)
+    )
+end collate "C" as title,
+case when $16::text = 'last_run' then last_run_at end as last_run
 
 -- name: counts
 -- Count the jobs that match a search by state, with the conditions of the search.

@@ -26,7 +26,7 @@ from goclaw_py.core.targets import Maker, chat_of, target_text
 from goclaw_py.core.text import cost, count, first_words, sentence, visible_line
 from goclaw_py.core.time.texts import at
 from goclaw_py.operations.jobs.models import JobChange, Requester, RunNow, StartedNow
-from goclaw_py.records import JobQuery
+from goclaw_py.records import JobOrder, JobQuery
 from goclaw_py.schedule.jobs import texts
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.models import SLUG, Job, JobState, Payload, TargetKind
@@ -42,6 +42,7 @@ from goclaw_py.schedule.jobs.view_texts import (
 )
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.pages.filters import (
+    ORDER,
     Field,
     ListFilters,
     Tab,
@@ -77,8 +78,14 @@ STATISTICS_DAYS: Final = 30
 
 
 _STATES: Final = ("", *(state.value for state in JobState))
+_NEXT_RUN: Final = "next_run"
+_ORDERS: Final = {
+    _NEXT_RUN: "next run first",
+    JobOrder.LAST_RUN.value: "last run first",
+    JobOrder.NAME.value: "by name",
+}
 _KINDS: Final = {"at": "once", "every": "interval", "cron": "cron"}
-_FILTERS: Final = ("state", "agent", "kind", "owner", "name")
+_FILTERS: Final = ("state", "agent", "kind", "owner", "name", ORDER)
 _ACTIONS: Final = {
     "run": ("Run now", "Run {} now? Those that have ended are left out."),
     "pause": ("Pause", "Pause {}?"),
@@ -255,6 +262,7 @@ async def _filters(service: PageServices, query: Query) -> ListFilters:
         Field("kind", "Schedule", _KINDS),
         *given(query, "owner", "Owner", _place_of(query.get("owner", ""))),
         Field("name", "Name", placeholder="part of a name"),
+        Field(ORDER, "Order", _ORDERS, default=_NEXT_RUN),
     )
     return ListFilters("/jobs", "jobs", query, fields, _STATES, "state")
 
@@ -269,6 +277,7 @@ def _job_query(filters: ListFilters) -> JobQuery:
         states=(JobState(state),) if state else (),
         kinds=(values["kind"],) if values["kind"] else (),
         limit=SHOWN,
+        order=next((one for one in JobOrder if one == values[ORDER]), None),
     )
 
 
@@ -287,6 +296,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
     whole = {"": sum(counts.values())} | {one.value: n for one, n in counts.items()}
     return {
         "jobs": page.jobs,
+        "order": asked.order,
         "actions": _ACTIONS,
         "stale": stale,
         "plan": plan,

@@ -32,7 +32,7 @@ from goclaw_py.operations.jobs.routes.bodies import (
     change_of,
     draft_of,
 )
-from goclaw_py.records import JobQuery
+from goclaw_py.records import JobOrder, JobQuery
 from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.job_json import job_json
 from goclaw_py.schedule.jobs.models import Job, JobState, Notify
@@ -118,9 +118,10 @@ def _looking(api: APIRouter, control: Control) -> None:
         target: Part = None,
         limit: Limit = 50,
         offset: Offset = 0,
+        order: JobOrder | None = None,
     ) -> Response:
-        """List jobs, the next one to run first; ``target`` selects a target chat."""
-        query = replace(query, target=_target(target), limit=limit, offset=offset)
+        """List jobs, the next one to run first, or by name or last run; ``target`` is a chat."""
+        query = replace(query, target=_target(target), limit=limit, offset=offset, order=order)
         page = await control.jobs.search(query, by)
         return _json({"jobs": [job_json(job) for job in page.jobs], "total": page.total})
 

@@ -96,6 +96,7 @@ class PostgresJobs(PostgresPart):
                 _SQL["search"] if query.owner is None else _SQL["search_of_owner"],
                 *page,
                 *_conditions(query),
+                query.order,
             )
         there = [row for row in found if row["id"] is not None]
         total = max(found[0]["total"], query.offset + len(there)) if there else found[0]["total"]

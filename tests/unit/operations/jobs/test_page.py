@@ -86,8 +86,7 @@ async def test_all_jobs_that_match_are_changed_also_on_other_pages(
     for number in range(5):
         await made(jobs, f"daily-{number}")
     await made(jobs, "other")
-    said = await browser.says("/jobs?name=daily", "Select all 5 that match", "1 to 2 of 5")
-    assert "data-part" in said, "its heads sort no part of the list"
+    await browser.says("/jobs?name=daily", "Select all 5 that match", "1 to 2 of 5")
     rows = [("rows", "name=daily"), ("every", "5"), ("do", "pause")]
     answer = await send_selected(browser, rows)
     assert answer.headers["location"] == "/jobs?name=daily&notice=paused+5+jobs"
@@ -95,6 +94,26 @@ async def test_all_jobs_that_match_are_changed_also_on_other_pages(
     assert states.pop("other") is JobState.ACTIVE
     assert set(states.values()) == {JobState.PAUSED}
     assert "all 5" not in await browser.says("/jobs?name=other")
+
+
+@pytest.mark.parametrize(
+    ("order", "first", "way"),
+    [("", "daily-9", "ascending"), ("last_run", "daily-1", "descending"),
+     ("name", "daily-0", "ascending")],
+)  # fmt: skip
+async def test_all_jobs_are_put_in_order_not_those_of_a_page(
+    browser: Browser, jobs: Jobs, monkeypatch: pytest.MonkeyPatch, order: str, first: str, way: str
+) -> None:
+    monkeypatch.setattr("goclaw_py.operations.jobs.page.jobs.SHOWN", 2)
+    await ran(jobs, await made(jobs, "daily-1"), OccurrenceStatus.OK)
+    await made(jobs, "daily-0")
+    await made(jobs, "daily-9", schedule=Cron("0 8 * * *"))
+    query = f"?order={order}" if order else ""
+    said = await browser.says(f"/jobs{query}", "1 to 2 of 3")
+    assert f">{first}</bdi>" in said.partition("<tbody>")[2].partition("</tr>")[0]
+    assert f'aria-sort="{way}"><a href="/jobs{query}" data-sort' in said
+    assert said.count("data-sort ") == 3
+    assert f'href="/jobs{query}{"&" if order else "?"}page=2">Next' in said
 
 
 async def test_without_jobs_a_newcomer_is_told_how_to_make_one(
