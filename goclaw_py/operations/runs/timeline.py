@@ -134,8 +134,6 @@ def _heap(
 def _scale(since: datetime, until: datetime) -> Mapping[str, object]:
     """Return the ticks at round times, and what their labels show: ``second``, ``minute``, ``day``.
 
-    A label begins at its tick; at the right edge, where there is no room for it, it ends there.
-
     The round times are those of UTC.
     """
     whole_s = (until - since).total_seconds()
