@@ -31,6 +31,7 @@ FROZEN = {
     7: "c799930fbe28d5443428df1cc8a8c9c84ac472b908da8a1290a0adc80ca7d27b",
     8: "960f119a1d00b3af8cdee8d9596fb99fc36d6eeaa0f73398859b5b607ed48952",
     9: "5625780a188d270f1dc5f162df8f858b06a8dcb2611d431606e6da832c95ec98",
+    10: "34babeee2d364e504bc45bf4d73285b1b55e1cf67661a3e953faaf2dce18901a",
 }
 """The checksums of migrations that databases have: a change of the schema is a new file.
 
