@@ -479,13 +479,17 @@ where s.key = $1;
 -- name: history
 -- Return the newest entries since the last reset, or also those before it ($3), the newest first.
 -- What was undone has a negative epoch.
-select h.role, h.text, h.native, h.format, h.run_id, h.at, h.files, h.epoch as resets
+select h.*
 from sessions as s
-join history as h
-    on h.session = s.key and h.epoch >= case when $3 then 0 else s.epoch end and h.epoch <= s.epoch
+cross join lateral (
+    select role, text, native, format, run_id, at, files, epoch as resets, id
+    from history
+    where session = s.key and epoch >= case when $3 then 0 else s.epoch end and epoch <= s.epoch
+    order by epoch desc, id desc
+    limit $2
+) as h
 where s.key = $1
-order by h.epoch desc, h.id desc
-limit $2;
+order by h.resets desc, h.id desc;
 
 -- name: spent
 -- Sum the usage of runs that started at an instant or later, of one agent or of all. The second
