@@ -234,12 +234,12 @@ def _divided(
     for line in lines:
         one = line.entry
         is_last = latest is not None and one.run_id == latest
-        parts = _parts(
-            replace(line, is_last=is_last), decided.get(line.run.id, []) if line.run else []
-        )
-        first, *rest = [part for part in parts if part.words or part.calls or part.is_end]
-        yield replace(first, is_fresh=one.resets > resets and not is_known)
-        yield from rest
+        is_fresh = one.resets > resets and not is_known
+        whole = replace(line, is_last=True) if is_last else line
+        for part in _parts(whole, decided.get(line.run.id, []) if line.run else []):
+            if part.words or part.calls or part.is_end:
+                yield replace(part, is_fresh=True) if is_fresh else part
+                is_fresh = False
         resets = max(resets, one.resets)
         is_known = not line.is_remembered and (is_known or line.text == texts.NEW_SESSION)
 
@@ -301,6 +301,10 @@ def _parts(line: Line, decided: Iterable[_Mark]) -> Iterator[Line]:
     tools = run.tools[:MOST_CALLS] if run else ()
     marks = [*decided, *(_Mark(one.text_before, (one.started_at, ""), one) for one in tools)]
     is_answer = line.entry.entry.role is Role.ASSISTANT
+    if not marks:
+        words = text.strip("\n") if is_answer else text
+        yield replace(line, words=words, is_end=bool(words) or not line.is_asking)
+        return
     is_divided = (line.is_remembered or line.is_asking) and not line.origin
     bare = replace(line, words="", problem="", is_end=False)
     calls: list[ToolCall] = []

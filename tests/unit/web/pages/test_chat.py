@@ -384,6 +384,16 @@ def test_words_calls_and_answers_stand_in_the_order_of_the_run(
     assert [line.place for line in lines if line.is_answered] == [len(BEFORE)] * len(asides)
 
 
+def test_a_run_that_asks_without_a_word_has_no_line_of_its_own() -> None:
+    """Found by reading: the page of a conversation failed until the question was answered."""
+    asked = replace(ENDED, outcome=Outcome.INTERRUPTED, reason=Reason.APPROVAL, tools=())
+    question = replace(PAY, run_id=RUN_ID, asked_at=NOW + timedelta(seconds=3))
+    waits = replace(a_dropped(5, 1), outcome=None, asking_run=RUN_ID)
+    queue = replace(QUEUE, messages=(waits,), unanswered=())
+    lines = lines_of([], [asked], queue, approvals=[question])
+    assert [(line.words, line.is_end) for line in lines] == [(waits.message.text, True)]
+
+
 def a_dropped(number: int, after_s: int, reason: Reason | None = Reason.STOPPED) -> Unanswered:
     """A message that was stopped before a run began with it."""
     came_at = NOW + timedelta(seconds=after_s)
