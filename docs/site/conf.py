@@ -28,7 +28,7 @@ root_doc = HOME
 extensions = ["myst_parser"]
 include_patterns = ["*.md", "docs/*.md", "docs/**/*.md", "examples/*.md", "examples/*.py"]
 include_patterns += ["goclaw_py/chat/channel.py", "goclaw_py/core/errors.py"]  # linked by guides
-exclude_patterns = [".*", "AGENTS.md", "build", "tests"]
+exclude_patterns = [".*", "build", "tests"]
 myst_heading_anchors = 4
 nitpicky = True
 
@@ -52,7 +52,7 @@ html_theme_options = {
 
 _PROJECT = (
     *(f"docs/{name}" for name in ("spec", "cron-rules", "scaling", "architecture", "costs")),
-    *("docs/adr/README", "CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY", "CHANGELOG"),
+    *("docs/adr/README", "CONTRIBUTING", "AGENTS", "CODE_OF_CONDUCT", "SECURITY", "CHANGELOG"),
 )
 _TREE = "\n\n```{{toctree}}\n:{option}\n\n{pages}\n```\n"
 
